@@ -1,0 +1,1 @@
+"""What concerns a corpus: a day of records in, a retrospective out. One module per station."""
