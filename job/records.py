@@ -103,6 +103,22 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
+class Raw:
+    """One record as it stood in its file, before `clean`.
+
+    `value`: a dict for JSON objects, CSV rows (column -> cell) and logfmt lines; a list for a JSON
+    array that is itself one record; a str for plain text (its lines joined by "\\n"). `form` says
+    which notation it was in; `flags` what reading noticed (bad bytes, a missing last line, ...).
+    """
+
+    source: str
+    position: int
+    value: dict[str, Any] | list[Any] | str
+    form: Literal["json", "csv", "logfmt", "text"]
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Rejected:
     """Input that could not become a record. `reason` is one word of a fixed set (see `clean.py`),
     `detail` says what exactly, `excerpt` is masked and at most 200 characters."""
