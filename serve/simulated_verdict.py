@@ -1,0 +1,126 @@
+"""What is sent for a request, and the bodies of completions, whole and streamed.
+
+Invariant: a Verdict holds the very bytes; whoever delivers it adds nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import orjson
+
+from serve.ask.contract import Usage
+from serve.simulated_protocol import ChatRequest
+
+Manner = Literal["whole", "stream", "reset", "close", "partial", "hang"]
+"""How an answer goes out: whole or as a stream; or a TCP reset, a plain close, a reset in the
+middle of the body, nothing until the client gives up."""
+
+REFUSAL = "I cannot help with this request."
+_PIECE = 8
+"""Tokens, about, in a piece of a streamed answer."""
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What is sent, when (`delay`, seconds) and how; and what is noted of it.
+
+    `status` None: no answer at all. `events`: the pieces of a stream and `pause` the seconds
+    before each. `reserved`: tokens taken from the limit; `good`: keys of the records that the
+    answer is good for, once it is delivered.
+    """
+
+    status: int | None
+    body: bytes = b""
+    content_type: str = "application/json"
+    headers: dict[str, str] = field(default_factory=dict)
+    manner: Manner = "whole"
+    delay: float = 0.0
+    events: Sequence[bytes] = ()
+    pause: float = 0.0
+    fault: str | None = None
+    finish_reason: str | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    reserved: int = 0
+    records: tuple[str, ...] = ()
+    good: tuple[str, ...] = ()
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "prompt_tokens": usage.tokens_in,
+        "completion_tokens": usage.tokens_out,
+        "total_tokens": usage.tokens_in + usage.tokens_out,
+        "prompt_tokens_details": {"cached_tokens": usage.cached},
+        "completion_tokens_details": {"reasoning_tokens": 0},
+    }
+
+
+def _whole(head: Mapping[str, Any], text: str | None, reason: str, usage: Usage) -> bytes:
+    """A completion in one piece."""
+    refusal = REFUSAL if text is None else None
+    message = {"role": "assistant", "content": text, "refusal": refusal}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reason}
+    return orjson.dumps(
+        {**head, "object": "chat.completion", "choices": [choice], "usage": _usage(usage)}
+    )
+
+
+def _events(
+    head: Mapping[str, Any], text: str | None, reason: str, usage: Usage, *, include_usage: bool
+) -> list[bytes]:
+    """A completion as server-sent events, the closing `[DONE]` included."""
+    size = max(1, math.ceil(len(text or "") * _PIECE / max(1, usage.tokens_out)))
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+    deltas += [{"content": text[i : i + size]} for i in range(0, len(text), size)] if text else []
+    deltas += [{"refusal": REFUSAL}] if text is None else []
+    choices: list[dict[str, Any]] = [
+        {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None} for delta in deltas
+    ]
+    choices.append({"index": 0, "delta": {}, "logprobs": None, "finish_reason": reason})
+    base = {**head, "object": "chat.completion.chunk"} | ({"usage": None} if include_usage else {})
+    events = [{**base, "choices": [choice]} for choice in choices]
+    if include_usage:
+        events.append({**base, "choices": [], "usage": _usage(usage)})
+    return [b"data: " + orjson.dumps(e) + b"\n\n" for e in events] + [b"data: [DONE]\n\n"]
+
+
+def completed(
+    number: int,
+    request: ChatRequest,
+    text: str | None,
+    reason: str,
+    usage: Usage,
+    writing: float,
+) -> Verdict:
+    """The verdict for a completion. `number` makes its id, `text` None: the model refuses,
+    `reason`: why it ended, `writing`: seconds to write it, spread over the events of a stream."""
+    verdict = Verdict(
+        200,
+        finish_reason=reason,
+        prompt_tokens=usage.tokens_in,
+        completion_tokens=usage.tokens_out,
+        cached_tokens=usage.cached,
+    )
+    head = {
+        "id": f"chatcmpl-{number:08d}",
+        "created": int(time.time()),
+        "model": request.model,
+    }
+    if not request.stream:
+        verdict.delay = writing
+        verdict.body = _whole(head, text, reason, usage)
+        return verdict
+    options = request.stream_options
+    wants_usage = bool(options and options.include_usage)
+    verdict.events = _events(head, text, reason, usage, include_usage=wants_usage)
+    verdict.body = b"".join(verdict.events)
+    verdict.pause = writing / len(verdict.events)
+    verdict.manner, verdict.content_type = "stream", "text/event-stream"
+    return verdict
