@@ -17,9 +17,17 @@ and nowhere else. All carry plain values and survive pickling between processes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 
 class AskError(Exception):
-    """Base of all errors of asking. `message` is safe to show: it never holds a key."""
+    """Base of all errors of asking. `message` is safe to show: it never holds a key.
+
+    `headers` are those of the answer, lower case, where there was one.
+    """
+
+    headers: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message, status)

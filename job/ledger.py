@@ -1,0 +1,109 @@
+"""The account that must balance, recounted from what was written.
+
+Invariant: `read = records + rejected + skipped` and `records = answered + recalled + folded +
+review + failed + unasked`, every id once. Live counters are not used: a retried task counts twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from job.errors import LedgerError
+from job.records import VIAS, SliceCounts
+from job.write import read_tables
+from serve.ask.ask import CallCounts
+
+_NUMBERS = ("read", "records", "rejected", "skipped", "folded", "unfolded", "bytes", "tokens")
+_BY_NAME = ("kinds", "langs", "flags", "rejected_by", "masked")
+
+
+def sum_counts(source: str, manifests: Iterable[SliceCounts]) -> SliceCounts:
+    """The counts of one file from those of its slices."""
+    total = SliceCounts(source, 0)
+    for counts in manifests:
+        for name in _NUMBERS:
+            setattr(total, name, getattr(total, name) + getattr(counts, name))
+        for name in _BY_NAME:
+            summed = Counter(getattr(total, name)) + Counter(getattr(counts, name))
+            setattr(total, name, dict(summed))
+        total.first = min(filter(None, (total.first, counts.first)), default=None)
+        total.last = max(filter(None, (total.last, counts.last)), default=None)
+    return total
+
+
+def count_vias(results: Iterable[Path]) -> Counter[str]:
+    """How the records of the result files ended. Raises LedgerError if an id stands twice."""
+    vias: Counter[str] = Counter()
+    ids: list[np.ndarray[Any, Any]] = []
+    for table in read_tables(results, columns=["id", "via"]):
+        vias.update(table["via"].to_pylist())
+        ids.append(_as_numbers(table["id"]))
+    everyone = np.concatenate(ids) if ids else np.empty(0, dtype=np.uint64)
+    twice = len(everyone) - len(np.unique(everyone))
+    if twice:
+        raise LedgerError(f"{twice} records stand twice in the results; the output is damaged")
+    return vias
+
+
+def _as_numbers(ids: pa.ChunkedArray) -> np.ndarray[Any, Any]:
+    """Record ids ("r" and 16 hex digits) as 8-byte numbers."""
+    return np.array([int(record_id[1:], 16) for record_id in ids.to_pylist()], dtype=np.uint64)
+
+
+def make_ledger(
+    sources: list[tuple[dict[str, Any], SliceCounts]],
+    vias: Counter[str],
+    calls: CallCounts,
+    usd: float | None,
+) -> dict[str, Any]:
+    """ledger.json. `sources`: how each file was understood, and its counts.
+
+    Raises LedgerError where the two sides differ, naming both.
+    """
+    total = sum_counts("", [counts for _, counts in sources])
+    ledger: dict[str, Any] = {
+        name: getattr(total, name) for name in ("read", "records", "rejected", "skipped")
+    }
+    ledger |= {via: vias[via] for via in VIAS}
+    ledger["calls"] = {
+        "requests": calls.requests,
+        "retries": calls.retries,
+        "rate_limited": calls.rate_limited,
+        "tokens_in": calls.tokens_in,
+        "tokens_out": calls.tokens_out,
+        "usd": usd,
+    }
+    ledger["masked"] = total.masked
+    ledger["sources"] = [
+        facts | {k: v for k, v in asdict(counts).items() if k != "slice"}
+        for facts, counts in sources
+    ]
+    check(ledger)
+    return ledger
+
+
+def check(ledger: dict[str, Any]) -> None:
+    """Raise LedgerError unless the ledger balances."""
+    left, right = ledger["read"], ledger["records"] + ledger["rejected"] + ledger["skipped"]
+    if left != right:
+        raise LedgerError(f"read {left} but records + rejected + skipped are {right}")
+    left, right = ledger["records"], sum(ledger[via] for via in VIAS)
+    if left != right:
+        raise LedgerError(f"{left} records but {right} results: records were lost or doubled")
+
+
+def lines(ledger: dict[str, Any]) -> list[str]:
+    """The two lines of the account, as they are printed."""
+    parts = " + ".join(f"{ledger[via]:,} {via}" for via in VIAS)
+    return [
+        f"{ledger['read']:,} read = {ledger['records']:,} records"
+        f" + {ledger['rejected']:,} rejected + {ledger['skipped']:,} skipped",
+        f"{ledger['records']:,} records = {parts}",
+    ]

@@ -1,0 +1,245 @@
+"""Records -> packs that fit, in two lanes. Pure.
+
+Invariant: `Window` holds every item exactly once; an item leaves it in one pack; a pack holds one
+kind and one lane, in time order, and fits the model's context with room for its answers.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+import orjson
+
+from job.records import Answer, Kind, Lane, Record
+from serve.ask import tokens
+
+Mode = Literal["packed", "single"]
+
+WIRE_TOKENS: dict[Lane, int] = {"fast": 5000, "slow": 4000}
+"""Input tokens of a pack's records at most: beyond, answers get lost more often than calls are
+saved (DESIGN 3)."""
+MARGIN_TOKENS = 200
+"""Left free in the context for what estimates miss."""
+RESERVE_TOKENS = 80
+"""Output tokens of one answer, until enough of its kind were seen."""
+LEARN_FROM = 50
+"""Answers of a kind before their own mean is trusted."""
+LOOK_PAST = 16
+"""Items that do not fit which a pack looks past for one that does."""
+BYTES_A_TOKEN = 3.0
+"""Of JSON answers, for providers that send no `usage` (cl100k: 2.6 Chinese, 3.9 English)."""
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    """A record, or one part of a record too big for a pack, that waits for its answer.
+
+    `line_tokens`: of its line on the wire. The counters say what was tried: `rounds` that ended in
+    a failing provider, `asked` times that an answer came back without it or unusable, `alone` of
+    those by itself. `draft` is a usable answer whose required fields are being asked for again.
+    """
+
+    record: Record
+    text: str
+    line_tokens: int
+    part: int = 0
+    rounds: int = 0
+    asked: int = 0
+    alone: int = 0
+    draft: Answer | None = None
+
+    @property
+    def attempts(self) -> int:
+        """How often it was sent in vain."""
+        return self.rounds + self.asked
+
+
+def make_item(record: Record, text: str | None = None, part: int = 0) -> Item:
+    """The item for `record`, or for a part of it that holds `text`."""
+    text = record.text if text is None else text
+    return Item(record, text, tokens.count(wire_line("10", record.time, text, False)), part)
+
+
+def wire_line(local_id: str, time: datetime | None, text: str, dated: bool) -> str:
+    """One line of the user message (DESIGN 4): `dated` packs span dates and need full times."""
+    row: dict[str, str] = {"id": local_id}
+    if time is not None:
+        row["time"] = time.strftime("%Y-%m-%dT%H:%M:%SZ" if dated else "%H:%M:%S")
+    row["text"] = text
+    return orjson.dumps(row).decode()
+
+
+@dataclass(slots=True)
+class Reserve:
+    """Output tokens an answer takes, learned per kind: n x mean + 2 x deviation x sqrt(n), a bound
+    that 98 of 100 packs keep if answers are independent. Welford's running moments."""
+
+    seen: dict[Kind, int] = field(default_factory=dict)
+    mean: dict[Kind, float] = field(default_factory=dict)
+    moment: dict[Kind, float] = field(default_factory=dict)
+
+    def observe(self, kind: Kind, answer_tokens: int) -> None:
+        """Learn from one answer."""
+        n = self.seen.get(kind, 0) + 1
+        mean = self.mean.get(kind, 0.0)
+        delta = answer_tokens - mean
+        mean += delta / n
+        self.seen[kind], self.mean[kind] = n, mean
+        self.moment[kind] = self.moment.get(kind, 0.0) + delta * (answer_tokens - mean)
+
+    def needed(self, kind: Kind, n: int) -> int:
+        """Output tokens to keep free for `n` answers."""
+        seen = self.seen.get(kind, 0)
+        if seen < LEARN_FROM:
+            return RESERVE_TOKENS * n
+        deviation = math.sqrt(self.moment[kind] / (seen - 1))
+        return math.ceil(n * self.mean[kind] + 2 * deviation * math.sqrt(n))
+
+
+@dataclass(slots=True)
+class Fit:
+    """What fits into one request. All in tokens; `ratio` is the provider's count of input tokens
+    over ours, learned from its `usage`."""
+
+    context: int
+    max_output: int | None
+    instructions: dict[tuple[Kind, Lane], int]
+    wire: dict[Lane, int] = field(default_factory=lambda: dict(WIRE_TOKENS))
+    mode: Mode = "packed"
+    reserve: Reserve = field(default_factory=Reserve)
+    ratio: float = 1.0
+
+    def observe_input(self, estimated: int, counted: int) -> None:
+        """Learn the ratio from one reply: a slow mean, so that one odd reply moves it little."""
+        if estimated > 0 and counted > 0:
+            self.ratio += 0.1 * (counted / estimated - self.ratio)
+
+    def fits(self, kind: Kind, lane: Lane, wire: int, n: int) -> bool:
+        """Whether `n` records of `wire` tokens together make one pack."""
+        if n > 1 and (self.mode == "single" or wire * self.ratio > self.wire[lane]):
+            return False
+        needed = self.reserve.needed(kind, n)
+        if self.max_output is not None and needed > self.max_output and n > 1:
+            return False
+        fixed = self.instructions[kind, lane] + wire
+        return fixed * self.ratio + needed + MARGIN_TOKENS <= self.context
+
+    def max_part(self, kind: Kind) -> int:
+        """Wire tokens of the biggest part of a split record."""
+        reserve = self.reserve.needed(kind, 1)
+        room = (self.context - reserve - MARGIN_TOKENS) / self.ratio
+        return int(min(self.wire["slow"], room - self.instructions[kind, "slow"]))
+
+    def room(self, kind: Kind, lane: Lane, wire: int) -> int:
+        """Output tokens that the context, and the provider's own limit, leave."""
+        room = self.context - math.ceil((self.instructions[kind, lane] + wire) * self.ratio)
+        return max(1, min(room, self.max_output or room))
+
+    def max_answer(self, kind: Kind, lane: Lane, wire: int, n: int, tries: int = 0) -> int:
+        """What to ask for as the longest answer: twice the reserve, doubled with every try, as far
+        as there is room: a cut answer costs a second call, unused room costs nothing."""
+        wanted = 2 * self.reserve.needed(kind, n) + MARGIN_TOKENS
+        return min(wanted << tries, self.room(kind, lane, wire))
+
+    def estimate(self, kind: Kind, lane: Lane, wire: int, n: int) -> int:
+        """Input and output tokens that a pack of up to `n` records of `wire` tokens will take."""
+        wire = min(wire, self.wire[lane]) if n > 1 else wire
+        fixed = math.ceil((self.instructions[kind, lane] + wire) * self.ratio)
+        return min(fixed + self.reserve.needed(kind, n), max(self.context, fixed))
+
+    def observe_output(self, kind: Kind, tokens_out: int, weights: Mapping[str, int]) -> None:
+        """Learn from a whole reply of `tokens_out` (0: the provider does not say), shared out by
+        the bytes of each answer in `weights`."""
+        total = sum(weights.values())
+        for weight in weights.values():
+            share = tokens_out * weight / total if tokens_out else weight / BYTES_A_TOKEN
+            self.reserve.observe(kind, math.ceil(share))
+
+
+class Window:
+    """The records that wait to be packed, per kind and lane, in time order."""
+
+    def __init__(self, fit: Fit) -> None:
+        self._fit = fit
+        self._queues: dict[tuple[Kind, Lane], list[tuple[float, int, Item]]] = {}
+        self._tokens: dict[tuple[Kind, Lane], int] = {}
+        self._pushed = 0
+
+    def __len__(self) -> int:
+        return sum(len(queue) for queue in self._queues.values())
+
+    def push(self, item: Item, last: bool = False) -> None:
+        """Let `item` wait: among its kind by its time, or behind all others."""
+        key = (item.record.kind, item.record.lane)
+        self._pushed += 1
+        when = item.record.time.timestamp() if item.record.time and not last else math.inf
+        heapq.heappush(self._queues.setdefault(key, []), (when, self._pushed, item))
+        self._tokens[key] = self._tokens.get(key, 0) + item.line_tokens
+
+    def waiting(self, lane: Lane) -> int:
+        """Items that wait in `lane`."""
+        return sum(len(queue) for (_, at), queue in self._queues.items() if at == lane)
+
+    def count(self, kind: Kind, lane: Lane) -> int:
+        """Items of `kind` that wait in `lane`."""
+        return len(self._queues.get((kind, lane), ()))
+
+    def tokens(self, kind: Kind, lane: Lane) -> int:
+        """Their wire tokens together."""
+        return self._tokens.get((kind, lane), 0)
+
+    def choose(self, lane: Lane) -> tuple[Kind | None, bool]:
+        """The kind to pack next and whether its pack will be full: of those that fill a pack the
+        one that waits with the oldest record, else the oldest of all."""
+        best: tuple[bool, float, int, Kind] | None = None
+        for (kind, at), queue in self._queues.items():
+            if at == lane and queue:
+                full = not self._fit.fits(kind, lane, self._tokens[kind, at], len(queue))
+                rank = (not full, queue[0][0], queue[0][1], kind)
+                best = rank if best is None or rank < best else best
+        return (None, False) if best is None else (best[3], not best[0])
+
+    def take(self, kind: Kind, lane: Lane) -> list[Item]:
+        """The next pack of `kind`; empty if none waits. The first item is taken even if it fits no
+        pack: the caller splits it."""
+        queue = self._queues.get((kind, lane), [])
+        pack: list[Item] = []
+        passed: list[tuple[float, int, Item]] = []
+        wire = 0
+        while queue and len(passed) < LOOK_PAST:
+            waiting = heapq.heappop(queue)
+            item = waiting[2]
+            if not pack or self._fit.fits(kind, lane, wire + item.line_tokens, len(pack) + 1):
+                pack.append(item)
+                wire += item.line_tokens
+            else:
+                passed.append(waiting)
+        for waiting in passed:
+            heapq.heappush(queue, waiting)
+        self._tokens[kind, lane] = self._tokens.get((kind, lane), 0) - wire
+        return pack
+
+    def drain(self) -> list[Item]:
+        """Every item that waits, taken out."""
+        items = [item for queue in self._queues.values() for _, _, item in queue]
+        self._queues.clear()
+        self._tokens.clear()
+        return items
+
+
+def spans_dates(items: Sequence[Item]) -> bool:
+    """Whether the known times of `items` fall on more than one UTC date."""
+    return len({item.record.time.date() for item in items if item.record.time}) > 1
+
+
+def dates_of(items: Sequence[Item]) -> str:
+    """The date of a pack, or `first to last`; "unknown" where no record has a time."""
+    dates = sorted({item.record.time.date().isoformat() for item in items if item.record.time})
+    if not dates:
+        return "unknown"
+    return dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"

@@ -1,0 +1,65 @@
+"""Items -> the request that asks about them. Pure.
+
+Invariant: the user message holds one JSON object per line and nothing else (DESIGN 4), so no text
+can end its line or speak outside its own string.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from job.instructions import ANSWER_SCHEMA, Language, system_message, undated
+from job.pack import Fit, Item, dates_of, spans_dates, wire_line
+from job.records import KINDS, Kind, Lane
+from serve.ask import tokens
+from serve.ask.contract import Request
+
+ANSWER_SECONDS = 15.0
+TOKENS_A_SECOND = 20.0
+LONGEST_SECONDS = 60.0
+"""Timeout of a call: 15 s + reserve / 20 tokens a second, at most 60 s, twice that in the slow
+lane (DESIGN 4)."""
+DATE_TOKENS = 20
+"""The line that says the date, which `undated` leaves out."""
+
+
+def lane_of(items: Sequence[Item]) -> Lane:
+    """The lane of a pack."""
+    return items[0].record.lane
+
+
+def wire_tokens(items: Sequence[Item]) -> int:
+    """Our estimate of what the lines of a pack take."""
+    return sum(item.line_tokens for item in items)
+
+
+def build_request(items: Sequence[Item], language: Language, fit: Fit, repair: bool) -> Request:
+    """The request for a pack; the records' local ids are "1".."n" in the order of `items`."""
+    kind, lane = items[0].record.kind, lane_of(items)
+    dated = spans_dates(items)
+    lines = [
+        wire_line(str(number), item.record.time, item.text, dated)
+        for number, item in enumerate(items, 1)
+    ]
+    wire = wire_tokens(items)
+    reserve = fit.reserve.needed(kind, len(items))
+    seconds = min(LONGEST_SECONDS, ANSWER_SECONDS + reserve / TOKENS_A_SECOND)
+    return Request(
+        system=system_message(kind, language, lane, dates_of(items), repair),
+        user="\n".join(lines),
+        max_output=fit.max_answer(kind, lane, wire, len(items), max(i.alone for i in items)),
+        estimate_in=fit.instructions[kind, lane] + wire,
+        timeout=seconds * (2 if lane == "slow" else 1),
+        schema=ANSWER_SCHEMA,
+        schema_name="retrospective",
+    )
+
+
+def instruction_tokens(language: Language) -> dict[tuple[Kind, Lane], int]:
+    """Tokens of the system message per kind and lane."""
+    lanes: tuple[Lane, Lane] = ("fast", "slow")
+    return {
+        (kind, lane): tokens.count(undated(kind, language, lane, repair=True)) + DATE_TOKENS
+        for kind in KINDS
+        for lane in lanes
+    }

@@ -1,0 +1,84 @@
+"""An answer <-> the bytes kept in the store. Pure.
+
+Invariant: what was stored is found again only under equal instructions, model, language and mode;
+a recalled answer quotes the record it is recalled for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Protocol
+
+import orjson
+
+from job.instructions import Language, undated
+from job.pack import Mode
+from job.quotes import align_quote
+from job.records import Answer, Issue, Record
+from serve.ask.answers import answer_key
+from serve.ask.contract import CONTRACT_VERSION
+
+
+class Store(Protocol):
+    """The store of answers, awaited (`serve.ask.answers_actor.RayAnswers`)."""
+
+    async def get_many(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Those of `keys` that are stored."""
+        ...
+
+    async def put_many(self, items: Sequence[tuple[bytes, bytes]], replace: bool = False) -> None:
+        """Store `items`; returns when they are safe."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AskSettings:
+    """How the records of a run are asked. `fresh` neither recalls nor forgets."""
+
+    model: str
+    language: Language
+    mode: Mode = "packed"
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What is kept of one answered record. `model`: the one that answered, as it calls itself."""
+
+    answer: Answer
+    review: bool
+    model: str
+
+
+def record_key(record: Record, settings: AskSettings) -> bytes:
+    """Under what the answer to `record` is kept."""
+    language = settings.language
+    instructions = undated(record.kind, language, record.lane)
+    version = f"analyse-{CONTRACT_VERSION}"
+    return answer_key(version, record.digest, instructions, settings.model, language, settings.mode)
+
+
+def encode(stored: Stored) -> bytes:
+    """The bytes to keep."""
+    return orjson.dumps(asdict(stored))
+
+
+def decode(value: bytes) -> Stored:
+    """The inverse of `encode`."""
+    data = orjson.loads(value)
+    answer = data["answer"]
+    issues = tuple(Issue(**issue) for issue in answer["issues"])
+    return Stored(
+        Answer(answer["outcome"], issues, tuple(answer["flags"])), data["review"], data["model"]
+    )
+
+
+def for_record(answer: Answer, text: str) -> Answer:
+    """`answer` with every quote aligned to `text`, or null: the answer may have been given to
+    another record that says the same."""
+    issues = tuple(
+        replace(issue, quote=align_quote(issue.quote, text) if issue.quote else None)
+        for issue in answer.issues
+    )
+    return replace(answer, issues=issues)

@@ -1,0 +1,43 @@
+"""The one actor of a run through which everybody reads and writes the store of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from serve.ask.answers import Answers
+
+
+@ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=3)
+class AnswersActor:
+    """Hosts one `Answers` on the node it was started on (the driver's: the file is there)."""
+
+    def __init__(self, path: str) -> None:
+        self._answers = Answers(Path(path))
+
+    def get_many(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """See `Answers.get_many`."""
+        return self._answers.get_many(keys)
+
+    def put_many(self, items: Sequence[tuple[bytes, bytes]], replace: bool = False) -> None:
+        """See `Answers.put_many`; returns when the answers are safe."""
+        self._answers.put_many(items, replace)
+
+
+class RayAnswers:
+    """The store as the job's actors see it: `get_many` and `put_many`, awaited."""
+
+    def __init__(self, actor: Any) -> None:
+        self._actor = actor
+
+    async def get_many(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """See `Answers.get_many`."""
+        found: dict[bytes, bytes] = await self._actor.get_many.remote(keys)
+        return found
+
+    async def put_many(self, items: Sequence[tuple[bytes, bytes]], replace: bool = False) -> None:
+        """See `Answers.put_many`."""
+        await self._actor.put_many.remote(items, replace)

@@ -1,0 +1,101 @@
+"""What a provider's dialect of chat completions can do, found out by asking.
+
+Invariant: a feature that was rejected once is off for the rest of the run, and every rejection
+turns exactly one feature off, so stepping down ends after a handful of requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import orjson
+
+from serve.ask.contract import Request
+
+JsonMode = Literal["schema", "object", "words"]
+OutputLimit = Literal["max_tokens", "max_completion_tokens", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What is still on. The defaults are what most providers take."""
+
+    json: JsonMode = "schema"
+    output_limit: OutputLimit = "max_tokens"
+    temperature: bool = True
+
+    def without(self, feature: str) -> Capabilities:
+        """The capabilities after the provider rejected `feature`."""
+        if feature == "json_schema":
+            return replace(self, json="object")
+        if feature == "json_object":
+            return replace(self, json="words")
+        if feature == "max_tokens":
+            return replace(self, output_limit="max_completion_tokens")
+        if feature == "max_completion_tokens":
+            return replace(self, output_limit="none")
+        if feature == "temperature":
+            return replace(self, temperature=False)
+        raise ValueError(f"unknown feature {feature!r}")
+
+
+def features_of(body: Mapping[str, Any]) -> list[str]:
+    """The features a request body uses, by the names that `Capabilities.without` takes."""
+    found = [
+        name for name in ("max_tokens", "max_completion_tokens", "temperature") if name in body
+    ]
+    response_format = body.get("response_format")
+    if response_format:
+        found.insert(0, response_format["type"])
+    return found
+
+
+def build_body(
+    request: Request, model: str, capabilities: Capabilities, extra_body: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The JSON body of one chat completion. Without a JSON mode the schema goes into the system
+    message, since nothing else tells the model what to answer."""
+    system = request.system
+    body: dict[str, Any] = {"model": model}
+    if request.schema is not None:
+        if capabilities.json == "schema":
+            body["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {
+                    "name": request.schema_name,
+                    "strict": True,
+                    "schema": request.schema,
+                },
+            }
+        else:
+            schema = orjson.dumps(request.schema).decode()
+            system += f"\n\nAnswer with one JSON object and nothing else. Its schema: {schema}"
+            if capabilities.json == "object":
+                body["response_format"] = {"type": "json_object"}
+    body["messages"] = [
+        {"role": "system", "content": system},
+        {"role": "user", "content": request.user},
+    ]
+    if capabilities.output_limit != "none":
+        body[capabilities.output_limit] = request.max_output
+    if capabilities.temperature:
+        body["temperature"] = request.temperature
+    return body | dict(extra_body)
+
+
+def rejected_feature(body: Mapping[str, Any], message: str, param: str | None) -> str | None:
+    """Which feature of `body` a 400 rejects, or None if it rejects something else.
+
+    `param` is the error's own field where the provider fills it; otherwise the message must name
+    the feature. A message about the content (`context`, `policy`) names none.
+    """
+    said = f"{param or ''} {message}".lower()
+    for feature in features_of(body):
+        names = {feature}
+        if feature.startswith("json_"):
+            names |= {"response_format", "structured output", "json mode"}
+        if any(name in said for name in names):
+            return feature
+    return None

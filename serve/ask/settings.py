@@ -1,0 +1,115 @@
+"""Settings of a provider: where it is, whose key, what it allows, what it costs.
+
+Invariant: a settings value never holds a key. It holds the name of the environment variable, and
+`api_key` reads it where the request is made, on that machine.
+"""
+
+from __future__ import annotations
+
+import os
+from ipaddress import ip_address
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from serve.ask.errors import Misconfigured
+from serve.ask.limiter import Limits
+
+DEFAULT_KEY_ENV = "LLM_API_KEY"
+"""Read when no variable is named. Not a well-known vendor's variable: a key must never be sent to
+a URL that its owner did not name it for."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LimitSettings(_Strict):
+    """What the provider allows this key; None: not known, found out by trying."""
+
+    rpm: Annotated[float, Field(gt=0)] | None = None
+    """Requests per minute."""
+    tpm: Annotated[float, Field(gt=0)] | None = None
+    """Tokens per minute, input and output together."""
+    burst: Annotated[int, Field(gt=0)] | None = None
+    """Requests that may be sent at once after a rest; default: `rpm`."""
+    max_concurrency: Annotated[int, Field(gt=0)] = 20
+    """Requests in flight at most."""
+    share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """The part of the limits that is ours, below 1 when others use the key too."""
+
+    def to_limits(self) -> Limits:
+        """The same as the limiter's own value."""
+        return Limits(**self.model_dump())
+
+
+class Prices(_Strict):
+    """Money per million tokens."""
+
+    currency: str = "USD"
+    input: Annotated[float, Field(ge=0)] = 0.0
+    cached: Annotated[float, Field(ge=0)] | None = None
+    """Input the provider had cached; None: as `input`."""
+    output: Annotated[float, Field(ge=0)] = 0.0
+
+
+class Provider(_Strict):
+    """One OpenAI-compatible provider."""
+
+    base_url: str
+    key_env: str | None = None
+    models: Annotated[tuple[str, ...], Field(min_length=1)]
+    """The first is the default."""
+    limits: LimitSettings = LimitSettings()
+    context: Annotated[int, Field(ge=1024)] = 8192
+    """Tokens of input and output together that the model takes."""
+    max_output: Annotated[int, Field(gt=0)] | None = None
+    """Tokens of one answer at most; None: whatever the context leaves."""
+    json_mode: Annotated[Literal["auto", "schema", "object", "words"], Field(alias="json")] = "auto"
+    extra_body: dict[str, Any] = {}
+    prices: Prices | None = None
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    @field_validator("base_url")
+    @classmethod
+    def _http_url(cls, value: str) -> str:
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{value!r} is not an http(s) URL")
+        if parts.username or parts.password:
+            raise ValueError("the URL holds a user or password; keys belong in the environment")
+        return value.rstrip("/")
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the provider runs on this machine (then it may need no key)."""
+        host = urlsplit(self.base_url).hostname or ""
+        try:
+            return host == "localhost" or ip_address(host).is_loopback
+        except ValueError:
+            return False
+
+
+def key_variable(provider: Provider) -> str:
+    """The environment variable that holds the provider's key."""
+    return provider.key_env or DEFAULT_KEY_ENV
+
+
+def api_key(provider: Provider) -> str | None:
+    """The provider's key from this process's environment; None where none is needed.
+
+    Raises Misconfigured when the variable is unset or empty and the provider was given one by
+    name or is not on this machine.
+    """
+    name = key_variable(provider)
+    key = os.environ.get(name, "").strip()
+    if key:
+        return key
+    if provider.key_env is None and provider.is_loopback:
+        return None
+    raise Misconfigured(
+        f"no key for {provider.base_url}: the environment variable {name} is not set. "
+        f"Set it, or name another one with --api-key-env (key_env in fupan.yaml)."
+    )
