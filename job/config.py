@@ -54,11 +54,13 @@ class RunSection(_Strict):
 
 
 class PrivacySection(_Strict):
-    """What is masked. `alias` kinds are masked too: all kinds become aliases."""
+    """What is masked: kinds by name (all become aliases, `alias` only lists those that are wanted
+    for that), own patterns by name, and for how many days answers are kept (None: for good)."""
 
     mask: tuple[str, ...] | None = None
-    alias: tuple[str, ...] = ()
+    alias: tuple[str, ...] | None = None
     own: dict[str, str] = {}
+    keep_days: Annotated[int, Field(gt=0)] | None = None
 
 
 class ConfigFile(_Strict):
@@ -68,6 +70,8 @@ class ConfigFile(_Strict):
     run: RunSection = RunSection()
     inputs: tuple[InputSettings, ...] = ()
     privacy: PrivacySection = PrivacySection()
+    serve: dict[str, Any] = {}
+    """The online side's own section, which the job does not read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Invariant: what `align_quote` returns is a substring of the text, or None.
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
 SHARED_SHARE = 0.6
@@ -19,33 +20,51 @@ SEARCHED_CHARACTERS = 20_000
 def align_quote(quote: str, text: str) -> str | None:
     """The exact span of `text` that `quote` stands for, or None.
 
-    Exact first; then without regard to white space, case and width; then the longest run of
-    characters the two share, if it is most of the quote.
+    Exact first; then without regard to white space, case, width and the values of numbers (a
+    folded record says the same of other numbers); then the longest run of characters the two
+    share, if it is most of the quote.
     """
     if quote in text:
         return quote
-    folded_quote, _ = _folded(quote)
-    if not folded_quote:
+    wanted = _Folded.of(quote).characters
+    if not wanted:
         return None
-    folded_text, origin = _folded(text[:SEARCHED_CHARACTERS])
-    start = folded_text.find(folded_quote)
-    size = len(folded_quote)
+    folded = _Folded.of(text[:SEARCHED_CHARACTERS])
+    held = folded.characters
+    start, size = held.find(wanted), len(wanted)
     if start < 0:
-        matcher = SequenceMatcher(None, folded_text, folded_quote, autojunk=False)
+        matcher = SequenceMatcher(None, held, wanted, autojunk=False)
         match = matcher.find_longest_match()
         start, size = match.a, match.size
-        if size < max(SHARED_CHARACTERS, SHARED_SHARE * len(folded_quote)):
+        if size < max(SHARED_CHARACTERS, SHARED_SHARE * len(wanted)):
             return None
-    return text[origin[start] : origin[start + size - 1] + 1].strip() or None
+    return text[folded.starts[start] : folded.ends[start + size - 1]].strip() or None
 
 
-def _folded(text: str) -> tuple[str, list[int]]:
-    """`text` without white space, in one case and width, and where each character came from."""
-    characters: list[str] = []
-    origin: list[int] = []
-    for index, character in enumerate(text):
-        for folded in unicodedata.normalize("NFKC", character).casefold():
-            if not folded.isspace():
-                characters.append(folded)
-                origin.append(index)
-    return "".join(characters), origin
+@dataclass(slots=True)
+class _Folded:
+    """A text without white space, in one case and width, each number as one 0; and where each
+    character came from."""
+
+    characters: str = ""
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, text: str) -> _Folded:
+        folded = cls()
+        characters: list[str] = []
+        for index, character in enumerate(text):
+            for part in unicodedata.normalize("NFKC", character).casefold():
+                if part.isspace():
+                    continue
+                if part.isdigit():
+                    part = "0"
+                    if characters and characters[-1] == "0" and folded.ends[-1] == index:
+                        folded.ends[-1] = index + 1
+                        continue
+                characters.append(part)
+                folded.starts.append(index)
+                folded.ends.append(index + 1)
+        folded.characters = "".join(characters)
+        return folded

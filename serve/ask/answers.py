@@ -110,3 +110,10 @@ class Answers:
             self._connection.execute("ROLLBACK")
             raise
         self._connection.execute("COMMIT")
+
+    def prune(self, before: float) -> int:
+        """Forget the answers stored before `before` (seconds since the epoch); how many."""
+        cursor = self._connection.execute(
+            "DELETE FROM answers WHERE stored_at < ?", (int(before),)
+        )
+        return cursor.rowcount

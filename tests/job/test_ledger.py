@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from job.errors import LedgerError
+from job.ledger import check, count_vias, lines, make_ledger, sum_counts
+from job.records import RESULT_SCHEMA, VIAS, Result, SliceCounts, results_to_table
+from job.write import write_table
+from serve.ask.ask import CallCounts
+from tests.job.make import record
+
+
+@given(st.lists(st.sampled_from(VIAS), max_size=50), st.integers(0, 9), st.integers(0, 9))
+def test_a_true_account_balances_and_a_wrong_one_does_not(
+    vias: list[str], rejected: int, skipped: int
+) -> None:
+    n = len(vias)
+    counts = SliceCounts(
+        "a", 0, read=n + rejected + skipped, records=n, rejected=rejected, skipped=skipped
+    )
+    ledger = make_ledger([({"source": "a"}, counts)], Counter(vias), CallCounts(), None)
+    check(ledger)
+    with pytest.raises(LedgerError):
+        check({**ledger, "read": ledger["read"] + 1})
+    with pytest.raises(LedgerError):
+        check({**ledger, "answered": ledger["answered"] + 1})
+
+
+def test_slices_sum_to_their_file() -> None:
+    one = SliceCounts("a", 0, read=2, records=2, kinds={"operation": 2}, first="2026-01-02")
+    two = SliceCounts("a", 1, read=3, records=1, rejected=2, kinds={"feedback": 1}, last="2026")
+    total = sum_counts("a", [one, two])
+    assert (total.read, total.records, total.rejected) == (5, 3, 2)
+    assert total.kinds == {"operation": 2, "feedback": 1}
+    assert (total.first, total.last) == ("2026-01-02", "2026")
+
+
+def test_an_id_that_stands_twice_is_an_error(tmp_path: Path) -> None:
+    rows = [Result(record("a"), "answered"), Result(record("b"), "failed")]
+    for name in ("1", "2"):
+        write_table(tmp_path / f"{name}.parquet", [results_to_table(rows)], RESULT_SCHEMA)
+    assert count_vias([tmp_path / "1.parquet"]) == Counter(answered=1, failed=1)
+    with pytest.raises(LedgerError, match="2 records stand twice"):
+        count_vias([tmp_path / "1.parquet", tmp_path / "2.parquet"])
+
+
+def test_the_printed_account_names_every_part() -> None:
+    counts = SliceCounts("a", 0, read=3, records=2, rejected=1)
+    ledger = make_ledger([({}, counts)], Counter(answered=1, folded=1), CallCounts(), None)
+    first, second = lines(ledger)
+    assert first == "3 read = 2 records + 1 rejected + 0 skipped"
+    assert second.startswith("2 records = 1 answered + 0 recalled + 1 folded")

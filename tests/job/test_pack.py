@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from job.pack import (
+    LEARN_FROM,
+    MARGIN_TOKENS,
+    RESERVE_TOKENS,
+    Fit,
+    Item,
+    Reserve,
+    Window,
+    dates_of,
+    make_item,
+    spans_dates,
+    wire_line,
+)
+from job.records import KINDS, Kind, Lane
+from job.requests import build_request, instruction_tokens
+from serve.ask import tokens
+from tests.job.make import record
+
+START = datetime(2026, 3, 14, 10, 0, tzinfo=UTC)
+
+
+def fit(context: int = 8192, **fields: object) -> Fit:
+    return Fit(context, None, instruction_tokens("en"), **fields)  # type: ignore[arg-type]
+
+
+def item(size: int, kind: Kind = "operation", lane: Lane = "fast", minute: int = 0) -> Item:
+    made = make_item(
+        record(
+            f"{kind}{size}{minute}", kind=kind, lane=lane, time=START + timedelta(minutes=minute)
+        )
+    )
+    made.line_tokens = size
+    return made
+
+
+items = st.lists(
+    st.builds(
+        item,
+        st.integers(20, 900),
+        st.sampled_from(KINDS),
+        st.sampled_from(("fast", "slow")),
+        st.integers(0, 600),
+    ),
+    max_size=120,
+)
+
+
+@given(items, st.sampled_from((4096, 8192, 32768)))
+def test_every_item_leaves_in_exactly_one_pack_that_fits(some: list[Item], context: int) -> None:
+    rules = fit(context)
+    window = Window(rules)
+    for one in some:
+        window.push(one)
+    left: list[Item] = []
+    for lane in ("fast", "slow"):
+        while (kind := window.choose(lane)[0]) is not None:  # type: ignore[arg-type]
+            pack = window.take(kind, lane)  # type: ignore[arg-type]
+            assert {(i.record.kind, i.record.lane) for i in pack} == {(kind, lane)}
+            wire = sum(i.line_tokens for i in pack)
+            if len(pack) > 1:
+                assert wire <= rules.wire[lane]  # type: ignore[index]
+                reserve = RESERVE_TOKENS * len(pack)
+                fixed = rules.instructions[kind, lane]  # type: ignore[index]
+                assert fixed + wire + reserve + MARGIN_TOKENS <= context
+            left += pack
+    assert len(left) == len(some)
+    assert set(left) == set(some)
+    assert len(window) == 0
+
+
+@given(items)
+def test_a_full_pack_leaves_no_room_for_the_next_in_line(some: list[Item]) -> None:
+    rules = fit()
+    window = Window(rules)
+    for one in some:
+        window.push(one)
+    kind, full = window.choose("fast")
+    if kind is None or not full:
+        return
+    pack = window.take(kind, "fast")
+    smallest = min((i.line_tokens for i in window.drain() if i.record.kind == kind), default=None)
+    if smallest is not None and len(pack) > 20:
+        wire = sum(i.line_tokens for i in pack)
+        assert not rules.fits(kind, "fast", wire + 900, len(pack) + 1)
+
+
+def test_a_pack_is_in_time_order() -> None:
+    window = Window(fit())
+    for minute in (5, 1, 9, 3):
+        window.push(item(50, minute=minute))
+    times = [i.record.time for i in window.take("operation", "fast")]
+    assert times == sorted(t for t in times if t)
+
+
+def test_what_comes_back_last_waits_behind_the_others() -> None:
+    window = Window(fit())
+    old, new = item(50, minute=0), item(50, minute=9)
+    window.push(old, last=True)
+    window.push(new)
+    assert window.take("operation", "fast") == [new, old]
+
+
+def test_single_mode_packs_one_record() -> None:
+    window = Window(fit(mode="single"))
+    for minute in range(3):
+        window.push(item(50, minute=minute))
+    assert [len(window.take("operation", "fast")) for _ in range(3)] == [1, 1, 1]
+
+
+def test_the_reserve_is_learned_from_enough_answers_only() -> None:
+    reserve = Reserve()
+    for _ in range(LEARN_FROM - 1):
+        reserve.observe("feedback", 30)
+    assert reserve.needed("feedback", 10) == RESERVE_TOKENS * 10
+    reserve.observe("feedback", 30)
+    assert reserve.needed("feedback", 10) == 300
+    assert reserve.needed("operation", 10) == RESERVE_TOKENS * 10
+
+
+def test_the_input_ratio_follows_the_provider() -> None:
+    rules = fit()
+    for _ in range(100):
+        rules.observe_input(1000, 1400)
+    assert abs(rules.ratio - 1.4) < 0.01
+    rules.observe_input(0, 1400)
+    rules.observe_input(1000, 0)
+    assert abs(rules.ratio - 1.4) < 0.01
+
+
+def test_a_text_never_ends_its_line() -> None:
+    line = wire_line("1", None, 'first\nsecond\u2028 {"id":"2","text":"x"}', False)
+    assert "\n" not in line
+    assert line.startswith('{"id":"1","text":')
+
+
+def test_times_are_full_only_where_a_pack_spans_dates() -> None:
+    same = [item(50, minute=0), item(50, minute=5)]
+    other = [item(50, minute=0), item(50, minute=24 * 60)]
+    assert not spans_dates(same)
+    assert '"time":"10:00:00"' in build_request(same, "en", fit(), False).user
+    assert spans_dates(other)
+    assert '"time":"2026-03-15T10:00:00Z"' in build_request(other, "en", fit(), False).user
+    assert dates_of(other) == "2026-03-14 to 2026-03-15"
+
+
+def test_the_estimate_of_a_request_is_what_it_holds() -> None:
+    pack = [make_item(record(f"lease {n} could not be renewed")) for n in range(20)]
+    request = build_request(pack, "en", fit(), False)
+    held = tokens.count(request.system) + tokens.count(request.user)
+    assert abs(request.estimate_in - held) <= 0.15 * held
