@@ -1,0 +1,96 @@
+"""The run's folder: what the report is made from is read here, what it is made into written.
+
+Invariant: results are read a batch at a time; every file appears whole or not at all; rendering
+again from the same folder gives the same files.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from job.errors import InputError
+from job.reduce import reduce_results
+from job.report.evidence import LineOf
+from job.report.evidence_csv import write_evidence
+from job.report.make import make_report
+from job.report.markdown import render_markdown
+from job.report.page import render_html
+from job.write import appearing, read_tables, write_atomic, write_json
+
+EXAMPLES = 3
+"""Rejected pieces of input shown for each reason; all are in rejected.jsonl."""
+
+
+def write_report(out: Path, line_of: LineOf | None = None) -> dict[str, Any]:
+    """Make report.json, report.md, report.html and evidence.csv of the run in `out`.
+
+    `line_of(source, position)` finds the line of a piece of evidence. Returns the report. Raises
+    InputError where `out` lacks a file of a run, LedgerError where its files contradict each other.
+    """
+    run, ledger, timing = (_json(out / f"{name}.json") for name in ("run", "ledger", "timing"))
+    themes = _themes(out / "themes.parquet")
+    rejected = _examples(out / "rejected.jsonl")
+    totals = reduce_results(_results(out))
+    report = make_report(totals, themes, ledger, timing, run, rejected, line_of)
+    with appearing(out / "evidence.csv") as path:
+        titles = {theme["id"]: theme["title"] for theme in themes}
+        write_evidence(path, _results(out), titles, _lines(report), ZoneInfo(run["timezone"]))
+    write_atomic(out / "report.md", render_markdown(report))
+    write_atomic(out / "report.html", render_html(report))
+    write_json(out / "report.json", report)
+    return report
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        value: dict[str, Any] = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise InputError(f"{path}: not the folder of a finished run ({error})") from error
+    return value
+
+
+def _results(out: Path) -> Iterator[pa.Table]:
+    return read_tables(sorted((out / "results").glob("*.parquet")))
+
+
+def _themes(path: Path) -> list[dict[str, Any]]:
+    columns = ["id", "title", "summary", "cause", "basis", "action"]
+    columns += ["severity", "severity_reason", "named_by"]
+    try:
+        rows: list[dict[str, Any]] = pq.read_table(path, columns=columns).to_pylist()
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(f"{path}: not the folder of a finished run ({error})") from error
+    return rows
+
+
+def _examples(path: Path) -> list[dict[str, Any]]:
+    """The first pieces of rejected input for each reason."""
+    if not path.exists():
+        return []
+    taken: Counter[str] = Counter()
+    rows = []
+    with path.open("rb") as file:
+        for line in file:
+            row = orjson.loads(line)
+            taken[row["reason"]] += 1
+            if taken[row["reason"]] <= EXAMPLES:
+                rows.append(row)
+    return rows
+
+
+def _lines(report: dict[str, Any]) -> dict[str, int]:
+    """The lines that are known, by record."""
+    return {
+        piece["record"]: piece["line"]
+        for theme in report["themes"]
+        for piece in theme["evidence"]
+        if piece["line"] is not None
+    }

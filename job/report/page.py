@@ -1,0 +1,66 @@
+"""report.json -> report.html: one file that asks nothing of anybody.
+
+Invariant: everything shown comes from the report and is escaped; the page holds no script, loads
+nothing, and is at most `LIMIT` bytes long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from job.report.evidence import QUOTES
+from job.report.view import ROWS, View
+from job.totals import EVIDENCE
+
+LIMIT = 5_000_000
+"""Bytes. Reached only by days with many large themes, which then show fewer pieces each."""
+PIECES = (EVIDENCE, 8, QUOTES, 1)
+"""Pieces of evidence a theme: the first of these numbers that keeps the page within `LIMIT`."""
+TICKS = 8
+"""Labels under the chart: more do not fit on a phone."""
+
+
+def render_html(report: Mapping[str, Any]) -> str:
+    """The page of `report`, in the report's language."""
+    view = View(report)
+    page = ""
+    for pieces in PIECES:
+        page = _render(view, pieces)
+        if len(page.encode()) <= LIMIT:
+            break
+    return page
+
+
+def _render(view: View, pieces: int) -> str:
+    env = Environment(
+        loader=PackageLoader("job", "report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    env.filters.update(num=_number, around_quote=_around_quote)
+    return env.get_template("page.html.j2").render(
+        r=view.report,
+        v=view,
+        w=view.words,
+        rows=ROWS,
+        pieces=pieces,
+        quotes=min(QUOTES, pieces),
+        every=-(-len(view.chart.bars) // TICKS) if view.chart else 1,
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+
+
+def _around_quote(piece: Mapping[str, Any]) -> tuple[str, str, str]:
+    """The text of a piece before its quote, the quote, and after it."""
+    if not piece["quote"]:
+        return piece["text"], "", ""
+    before, quote, after = piece["text"].partition(piece["quote"])
+    return before, quote, after
