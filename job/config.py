@@ -155,7 +155,7 @@ def load_config(path: str | None) -> ConfigFile:
     except yaml.YAMLError as error:
         raise UsageError(f"{file} is not valid YAML: {error}") from error
     except ValidationError as error:
-        raise UsageError(f"{file}: {_validation_text(error)}") from error
+        raise UsageError(f"{file}: {validation_text(error)}") from error
 
 
 def resolve(flags: Flags) -> Settings:
@@ -230,10 +230,11 @@ def _provider(flags: Flags, config: ConfigFile) -> tuple[str, Provider | None, s
     try:
         return name, Provider.model_validate(values), model
     except ValidationError as error:
-        raise UsageError(_validation_text(error)) from error
+        raise UsageError(validation_text(error)) from error
 
 
-def _validation_text(error: ValidationError) -> str:
+def validation_text(error: ValidationError) -> str:
+    """The first thing that is wrong, with the key it is wrong in."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     return f"{where}: {first['msg']}"

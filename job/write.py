@@ -6,6 +6,7 @@ hidden name, forced to disk and renamed. A failure (a full disk) leaves the old 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import uuid
 from collections.abc import Iterable, Iterator
@@ -64,3 +65,11 @@ def read_tables(paths: Iterable[Path], columns: list[str] | None = None) -> Iter
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(ROWS_A_GROUP, columns=columns):
                 yield pa.Table.from_batches([batch])
+
+
+def content_name(ids: Iterable[str]) -> str:
+    """The name of a file that holds the rows `ids`: the same rows, the same name."""
+    digest = hashlib.blake2b(digest_size=12)
+    for row_id in ids:
+        digest.update(row_id.encode())
+    return f"{digest.hexdigest()}.parquet"

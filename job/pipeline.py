@@ -1,0 +1,112 @@
+"""The whole flow on one screen; every Ray Data resource decision is here.
+
+    read -> clean -> fold -> analyse -> results -> embed -> themes -> reduce -> report
+
+Invariant: rows stream from the readers through the analyst into result files without passing the
+driver; only files that a finished task reported are counted; the ledger is recounted from files
+and balances, or the run fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import ray
+from ray.data import ActorPoolStrategy
+
+from job.analyse import Analyse, AnalyseSettings, analyse_extractive
+from job.fold import CAPACITY, SHARDS, FoldShard
+from job.intake import Intake
+from job.records import RESULT_SCHEMA
+from job.write import content_name, write_table
+
+BLOCK_RECORDS = 256
+"""Records in one call of the asking actor. With BLOCKS_AT_ONCE calls the window of waiting records
+is 4,096: more than twice what 20 permits of 40 records hold (DESIGN 3)."""
+BLOCKS_AT_ONCE = 16
+EXTRACTIVE_BLOCK = 1024
+"""Records in one call of the built-in analyst: some 100 ms of work."""
+RETRIES = 3
+"""Of a killed task; Ray's default is for ever."""
+RESULT_ROWS = 4096
+"""Of one unfinished result file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the streaming part of the flow left: result files and their rows."""
+
+    files: list[Path]
+    rows: int
+
+
+def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> Asked:
+    """Stream every slice through the analyst. `analyst`: settings of the asking actor, or the
+    language of the built-in one."""
+    count = len(intake.slices)
+    if count == 0:
+        return Asked([], 0)
+    records = ray.data.range(count, override_num_blocks=count).map_batches(
+        intake,
+        batch_size=1,
+        batch_format="numpy",
+        num_cpus=1,
+        max_retries=RETRIES,
+    )
+    if isinstance(analyst, AnalyseSettings):
+        results = records.map_batches(
+            Analyse,
+            fn_constructor_args=(analyst,),
+            batch_size=BLOCK_RECORDS,
+            batch_format="pyarrow",
+            num_cpus=0,
+            compute=ActorPoolStrategy(
+                size=1,
+                max_tasks_in_flight_per_actor=2 * BLOCKS_AT_ONCE,
+                max_concurrent_calls_per_actor=BLOCKS_AT_ONCE,
+                enable_true_multi_threading=True,
+            ),
+            max_restarts=RETRIES,
+            max_task_retries=RETRIES,
+        )
+    else:
+        results = records.map_batches(
+            analyse_extractive,
+            fn_kwargs={"language": analyst},
+            batch_size=EXTRACTIVE_BLOCK,
+            batch_format="pyarrow",
+            num_cpus=1,
+            max_retries=RETRIES,
+        )
+    written = results.map_batches(
+        _write_results,
+        fn_kwargs={"into": intake.folder.asked},
+        batch_size=RESULT_ROWS,
+        batch_format="pyarrow",
+        num_cpus=0,
+        max_retries=RETRIES,
+    )
+    rows = written.take_all()
+    files = [Path(row["file"]) for row in rows]
+    for leftover in set(intake.folder.asked.iterdir()) - set(files):
+        leftover.unlink()
+    return Asked(files, sum(row["rows"] for row in rows))
+
+
+def _write_results(block: pa.Table, into: Path) -> pa.Table:
+    """One result file per block, named by the ids it holds: a task that is run again writes the
+    same file."""
+    if block.num_rows == 0:
+        return pa.table({"file": pa.array([], pa.string()), "rows": pa.array([], pa.int64())})
+    path = into / content_name(block["id"].to_pylist())
+    write_table(path, [block], RESULT_SCHEMA)
+    return pa.table({"file": [str(path)], "rows": [block.num_rows]})
+
+
+def fold_shards() -> Sequence[Any]:
+    """The actors that remember who came first."""
+    return [FoldShard.remote(CAPACITY) for _ in range(SHARDS)]

@@ -1,0 +1,141 @@
+"""What a person sees while a run goes on, and its last lines.
+
+Invariant: progress goes to stderr (a live display on a terminal, plain lines every few seconds
+elsewhere), the last lines to stdout, the ledger last of all; nothing of a log's text is
+interpreted by the terminal.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from job import ledger as account
+from job.progress import View
+from job.timing import Stations
+
+LIVE_SECONDS = 0.5
+PLAIN_SECONDS = 5.0
+"""Between two looks at the board, and between two plain lines."""
+SHOWN_THEMES = 5
+
+
+class Watcher:
+    """Looks at the board while the run goes on and shows what it sees."""
+
+    def __init__(self, console: Console, stations: Stations, quiet: bool) -> None:
+        self._console = console
+        self._stations = stations
+        self._quiet = quiet
+        self._look: Callable[[], View] | None = None
+        self._total = 0
+
+    def asking(self, look: Callable[[], View], slices: int) -> None:
+        """From now on the board can be looked at with `look`; `slices` are to be read."""
+        self._look, self._total = look, slices
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Show progress during the block."""
+        if self._quiet:
+            yield
+            return
+        done = threading.Event()
+        target = self._live if self._console.is_terminal else self._plain
+        thread = threading.Thread(target=target, args=(done,), name="progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join(timeout=5)
+
+    def _live(self, done: threading.Event) -> None:
+        with Live(console=self._console, refresh_per_second=4, transient=True) as live:
+            while not done.wait(LIVE_SECONDS):
+                live.update(Group(*(Text(line) for line in self._lines())))
+
+    def _plain(self, done: threading.Event) -> None:
+        while not done.wait(PLAIN_SECONDS):
+            self._console.print(Text(" | ".join(self._lines())), soft_wrap=True)
+
+    def _lines(self) -> list[str]:
+        elapsed = time.monotonic() - self._stations.started
+        first = f"{elapsed:5.0f} s  {self._stations.current}"
+        view = self._look() if self._look else None
+        return [first, *(progress_lines(view, self._total) if view else [])]
+
+
+def progress_lines(view: View, slices: int) -> list[str]:
+    """The board in words: per station counts, the limit in use, what waits, the time left."""
+    asking, limiter = view.asking, view.limiter
+    lines = [
+        f"read {view.slices}/{slices} slices, {view.records:,} records, "
+        f"{view.rejected:,} rejected, {view.folded:,} folded",
+    ]
+    if not limiter:
+        return lines
+    lines.append(
+        f"answered {asking.answered:,}, recalled {asking.recalled:,}, review {asking.review:,}, "
+        f"failed {asking.failed:,}, unasked {asking.unasked:,}"
+    )
+    rate = f"{limiter['rpm']:.0f}/min" if limiter.get("rpm") else "no rate limit met"
+    lines.append(
+        f"permits {limiter['in_use']}/{limiter['concurrency']} ({rate}), "
+        f"{view.calls.requests:,} requests, {view.calls.rate_limited:,} rate limited, "
+        f"breaker {limiter['breaker']}"
+    )
+    lines.append(
+        f"waiting {asking.waiting_fast:,} fast, {asking.waiting_slow:,} slow, "
+        f"{asking.waiting_again:,} again{_time_left(view)}"
+    )
+    return lines
+
+
+def _time_left(view: View) -> str:
+    """About how long the waiting records take at the pace so far."""
+    asking = view.asking
+    waiting = asking.waiting_fast + asking.waiting_slow + asking.waiting_again
+    if not (asking.first and asking.last and asking.answered) or asking.last <= asking.first:
+        return ""
+    pace = asking.answered / (asking.last - asking.first)
+    return f", about {waiting / pace:,.0f} s left"
+
+
+def closing_lines(report: Mapping[str, Any], view: View, path: str) -> list[str]:
+    """The dozen lines a run ends with."""
+    run, period, ledger = report["run"], report["period"], report["ledger"]
+    calls = ledger["calls"]
+    lines = []
+    if run["stopped"]:
+        lines.append(f"STOPPED EARLY: {run['stopped']['reason']}. The report is partial.")
+    lines.append(f"{_span(period)}   model: {run['model']}")
+    if run["provider"] == "extractive":
+        lines.append("No language model was used: the built-in analyst goes by rules of language.")
+    lines.append(str(report["headline"]))
+    for theme in report["themes"][:SHOWN_THEMES]:
+        lines.append(f"  {theme['records']:>6,}  {theme['severity']:<8} {theme['title']}")
+    if len(report["themes"]) > SHOWN_THEMES:
+        lines.append(f"  and {len(report['themes']) - SHOWN_THEMES:,} more themes")
+    if calls["requests"]:
+        share = calls["rate_limited"] / calls["requests"]
+        lines.append(
+            f"limit: {share:.1%} rate limited, at most {view.asking.peak_in_flight} in flight; "
+            f"{calls['requests']:,} requests, {calls['retries']:,} retries"
+        )
+        lines.append(f"tokens: {calls['tokens_in']:,} in, {calls['tokens_out']:,} out")
+    lines.append(f"quality: {ledger['review']:,} to review, {ledger['failed']:,} failed")
+    lines.append(f"report: {path}")
+    return [*lines, *account.lines(dict(ledger))]
+
+
+def _span(period: Mapping[str, Any]) -> str:
+    first, last = period.get("first"), period.get("last")
+    return f"{first} to {last}" if first and last else "no record has a time"
