@@ -100,14 +100,31 @@ def _named(lines: Sequence[Line], schema: Mapping[str, Any]) -> dict[str, Any] |
     return None
 
 
+def _schema_in(instructions: str) -> dict[str, Any] | None:
+    """The JSON schema of an object that is written out in the instructions, if one is."""
+    decoder = JSONDecoder()
+    place = instructions.find("{")
+    while place >= 0:
+        try:
+            found, place = decoder.raw_decode(instructions, place)
+        except JSONDecodeError:
+            place += 1
+        else:
+            if found.get("type") == "object" and isinstance(found.get("properties"), dict):
+                return dict(found)
+        place = instructions.find("{", place)
+    return None
+
+
 def compose(request: ChatRequest, lines: Sequence[Line], truth: Truth) -> dict[str, Any] | str:
     """The right answer: an object where JSON is asked for, else a sentence.
 
-    Raises SchemaError where the schema cannot be followed.
+    A schema may come in `response_format` or be written out in the instructions. Raises
+    SchemaError where it cannot be followed.
     """
     system = request.text_of("system", "developer")
     form = request.response_format
-    schema = form.json_schema.schema_ if form and form.json_schema else None
+    schema = form.json_schema.schema_ if form and form.json_schema else _schema_in(system)
     preferred: dict[str, Any] | None = None
     if records := records_of(lines):
         asked = "results" in schema.get("properties", {}) if schema else "results" in system

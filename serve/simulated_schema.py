@@ -2,13 +2,14 @@
 
 Invariant: `fit` keeps of a preferred value whatever the schema allows and fills the rest with the
 smallest there is, so what it returns always fits. Not understood, and so not guaranteed:
-`pattern`, `not`, `if`, `uniqueItems`, `patternProperties`, `propertyNames`.
+`pattern`, `not`, `if`, `uniqueItems`, `patternProperties`, `propertyNames`, and what stands beside
+`anyOf` or `oneOf`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 Schema = Mapping[str, Any] | bool
@@ -32,7 +33,7 @@ _FORMATS = {
 
 
 class SchemaError(ValueError):
-    """The schema cannot be followed: an unknown reference, or one that never ends."""
+    """The schema cannot be followed: an unknown type or reference, or one that never ends."""
 
 
 def _resolve(schema: Schema, root: Schema) -> Mapping[str, Any]:
@@ -78,6 +79,11 @@ def _type_of(value: object) -> str:
     return "array" if isinstance(value, list) else "object"
 
 
+def _among(value: object, allowed: Sequence[object]) -> bool:
+    """Whether `value` is one of `allowed`, where true is not 1."""
+    return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in allowed)
+
+
 def _types(schema: Mapping[str, Any]) -> tuple[str, ...]:
     """The types a schema allows, the smallest first."""
     given = schema.get("type")
@@ -86,16 +92,17 @@ def _types(schema: Mapping[str, Any]) -> tuple[str, ...]:
             return ("object",)
         return ("array",) if "items" in schema else _RANK
     names = [given] if isinstance(given, str) else given
+    unknown = [name for name in names if name not in _RANK]
+    if unknown or not names:
+        raise SchemaError(f"unknown type {given!r}")
     return tuple(sorted(names, key=_RANK.index))
 
 
 def _accepts(schema: Schema, value: object, root: Schema) -> bool:
     """Whether `value` is of a type, or one of the values, that `schema` is for."""
     full = _resolve(schema, root)
-    if "const" in full:
-        return bool(full["const"] == value)
-    if "enum" in full:
-        return value in full["enum"]
+    if "const" in full or "enum" in full:
+        return _among(value, [full["const"]] if "const" in full else full["enum"])
     branches = full.get("anyOf") or full.get("oneOf")
     if branches:
         return any(_accepts(branch, value, root) for branch in branches)
@@ -119,27 +126,34 @@ def fit(schema: Schema, preferred: Any = MISSING, root: Schema | None = None) ->
 
     `root` is where references start, by default `schema` itself. Raises SchemaError.
     """
-    root = schema if root is None else root
+    try:
+        return _fit(schema, preferred, schema if root is None else root)
+    except RecursionError as error:
+        raise SchemaError("the schema has no finite value") from error
+
+
+def _fit(schema: Schema, preferred: Any, root: Schema) -> Any:
     full = _resolve(schema, root)
     if "const" in full:
         return full["const"]
     if "enum" in full:
-        return preferred if preferred in full["enum"] else full["enum"][0]
+        return preferred if _among(preferred, full["enum"]) else full["enum"][0]
     branches = full.get("anyOf") or full.get("oneOf")
     if branches:
-        accepting = [b for b in branches if _accepts(b, preferred, root)]
-        known = accepting if preferred is not MISSING else []
-        return fit((known or sorted(branches, key=lambda b: _weight(b, root)))[0], preferred, root)
+        accepting = [
+            b for b in branches if preferred is not MISSING and _accepts(b, preferred, root)
+        ]
+        if accepting:
+            values = [_fit(branch, preferred, root) for branch in accepting]
+            return next((value for value in values if value == preferred), values[0])
+        return _fit(min(branches, key=lambda branch: _weight(branch, root)), MISSING, root)
     types = _types(full)
     fits = preferred is not MISSING and _accepts(full, preferred, root)
     kind = _type_of(preferred) if fits else types[0]
-    try:
-        if kind == "object":
-            return _fit_object(full, preferred if fits else {}, root)
-        if kind == "array":
-            return _fit_array(full, preferred if fits else [], root)
-    except RecursionError as error:
-        raise SchemaError("the schema has no finite value") from error
+    if kind == "object":
+        return _fit_object(full, preferred if fits else {}, root)
+    if kind == "array":
+        return _fit_array(full, preferred if fits else [], root)
     if kind == "string":
         return _fit_string(full, preferred if fits else None)
     if kind in ("integer", "number"):
@@ -156,20 +170,20 @@ def _fit_object(
     required = list(schema.get("required", ()))
     extra: Schema = schema.get("additionalProperties", True)
     value = {
-        name: fit(part, preferred.get(name, MISSING), root)
+        name: _fit(part, preferred.get(name, MISSING), root)
         for name, part in properties.items()
         if name in required or name in preferred
     }
     for name in [*required, *preferred] if extra is not False else ():
         if name not in properties and name not in value:
-            value[name] = fit(extra, preferred.get(name, MISSING), root)
+            value[name] = _fit(extra, preferred.get(name, MISSING), root)
     return value
 
 
 def _fit_array(schema: Mapping[str, Any], preferred: list[Any], root: Schema) -> list[Any]:
     items: Schema = schema.get("items", True)
-    values = [fit(items, value, root) for value in preferred[: schema.get("maxItems")]]
-    values += [fit(items, MISSING, root) for _ in range(schema.get("minItems", 0) - len(values))]
+    values = [_fit(items, value, root) for value in preferred[: schema.get("maxItems")]]
+    values += [_fit(items, MISSING, root) for _ in range(schema.get("minItems", 0) - len(values))]
     return values
 
 
