@@ -151,8 +151,8 @@ def calling(**settings: Any) -> Iterator[Caller]:
         yield Caller(provider, client)
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Ask again and again until it is so; the test fails after five seconds."""
-    deadline = time.monotonic() + 5
+def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Ask again and again until it is so; the test fails after `seconds`."""
+    deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it never came to that"

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import socket
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -232,3 +236,29 @@ def test_a_provider_that_cannot_start_says_why(tmp_path: Path) -> None:
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Settings.model_validate(wrong)
+
+
+def test_it_serves_until_it_is_interrupted() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    code = (
+        "from serve.simulated import Settings, serve_forever;"
+        f"serve_forever(Settings(fault_shares={{'hang': 1.0}}), port={port})"
+    )
+    server = subprocess.Popen([sys.executable, "-c", code])
+    url = f"http://127.0.0.1:{port}"
+
+    def up() -> bool:
+        try:
+            return httpx.get(f"{url}/stats").status_code == 200
+        except httpx.ConnectError:
+            return False
+
+    try:
+        wait_until(up, seconds=30)
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{url}/v1/chat/completions", json=chat("x"), timeout=0.01)
+    finally:
+        server.send_signal(signal.SIGINT)
+        assert server.wait(timeout=10) == 0
