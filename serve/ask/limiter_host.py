@@ -1,0 +1,174 @@
+"""The limiter on an asyncio loop: waiting and timers, no decisions.
+
+Invariant: the limiter is stepped after every change and when it asks to be, so that whoever may go
+goes at once; a waiter that is cancelled leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import time
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from serve.ask.contract import Class
+from serve.ask.errors import BreakerOpen
+from serve.ask.limiter import Limiter
+from serve.ask.permit import CALL_SECONDS, Lease, LimiterStats, Limits, Outcome, Settled
+
+SHORTEST_TIMER = 0.001
+"""Seconds; below it a timer that fires early would spin."""
+
+_T = TypeVar("_T")
+
+
+class Permits(Protocol):
+    """The limiter as those see it who ask a provider."""
+
+    async def acquire(self, cls: Class, tokens: int, call_seconds: float = CALL_SECONDS) -> Lease:
+        """Wait for the permit to send one request of about `tokens`, input and output together,
+        that takes at most `call_seconds`; the lease expires half a minute later.
+
+        Class `online` raises BreakerOpen while the breaker is open; the others wait.
+        """
+        ...
+
+    async def settle(self, lease: Lease, outcome: Outcome) -> Settled:
+        """Give the permit back. A lease that has expired changes nothing."""
+        ...
+
+    async def retry_token(self) -> None:
+        """Wait until the retry budget has a token, and take it."""
+        ...
+
+    async def stats(self) -> LimiterStats:
+        """The limiter at this moment."""
+        ...
+
+
+class TicketLost(Exception):
+    """The ticket expired with its holder while it waited."""
+
+
+class LimiterHost:
+    """Hosts one limiter for callers that name their tickets; an id is never used twice.
+
+    Belongs to the loop it is used on.
+    """
+
+    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._limiter = Limiter(limits, clock())
+        self._lease_waiters: dict[str, asyncio.Future[Lease]] = {}
+        self._retry_waiters: dict[str, asyncio.Future[None]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def acquire(
+        self, ticket_id: str, cls: Class, tokens: int, call_seconds: float = CALL_SECONDS
+    ) -> Lease:
+        """See `Permits.acquire`. Raises TicketLost when the ticket is made to expire."""
+        self._limiter.enqueue(ticket_id, cls, tokens, call_seconds)
+        return await self._wait(self._lease_waiters, ticket_id)
+
+    async def retry_token(self, ticket_id: str) -> None:
+        """See `Permits.retry_token`. Raises TicketLost when the ticket is made to expire."""
+        self._limiter.enqueue_retry(ticket_id)
+        await self._wait(self._retry_waiters, ticket_id)
+
+    def settle(self, lease_id: str, outcome: Outcome) -> Settled:
+        """See `Permits.settle`."""
+        settled = self._limiter.settle(lease_id, outcome, self._clock())
+        self._step()
+        return settled
+
+    def withdraw(self, ticket_id: str) -> None:
+        """The ticket is not wanted any more; its lease, if it has one, was not used."""
+        self._limiter.withdraw(ticket_id, self._clock())
+        self._drop(ticket_id)
+        self._step()
+
+    def expire(self, ticket_id: str) -> None:
+        """The holder of the ticket is gone; its lease, if it has one, may have been used."""
+        self._limiter.expire(ticket_id, self._clock())
+        self._drop(ticket_id)
+        self._step()
+
+    def set_limits(self, limits: Limits) -> None:
+        """Go on under other limits; what is in flight stays."""
+        self._limiter.set_limits(limits, self._clock())
+        self._step()
+
+    def sent_before(self, requests: int, tokens: int) -> None:
+        """So much was sent in the last minute under a limiter that is gone."""
+        self._limiter.sent_before(requests, tokens, self._clock())
+
+    def stats(self) -> LimiterStats:
+        """The limiter at this moment."""
+        return self._limiter.stats(self._clock())
+
+    async def _wait(self, waiters: dict[str, asyncio.Future[_T]], ticket_id: str) -> _T:
+        waiters[ticket_id] = asyncio.get_running_loop().create_future()
+        self._step()
+        try:
+            return await waiters[ticket_id]
+        except asyncio.CancelledError:
+            self.withdraw(ticket_id)
+            raise
+        finally:
+            waiters.pop(ticket_id, None)
+
+    def _drop(self, ticket_id: str) -> None:
+        for waiter in (self._lease_waiters.get(ticket_id), self._retry_waiters.get(ticket_id)):
+            if waiter is not None and not waiter.done():
+                waiter.set_exception(TicketLost(ticket_id))
+
+    def _step(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        now = self._clock()
+        decided = self._limiter.step(now)
+        for lease in decided.granted:
+            _resolve(self._lease_waiters[lease.id], lease)
+        for ticket_id in decided.retries:
+            _resolve(self._retry_waiters[ticket_id], None)
+        for ticket_id, seconds in decided.refused.items():
+            waiter = self._lease_waiters[ticket_id]
+            if not waiter.done():
+                message = f"the provider is failing: try again in {seconds:.0f} s"
+                waiter.set_exception(BreakerOpen(message, retry_after=seconds))
+        if decided.wake_at < math.inf:
+            delay = max(SHORTEST_TIMER, decided.wake_at - now)
+            self._timer = asyncio.get_running_loop().call_later(delay, self._step)
+
+
+def _resolve(waiter: asyncio.Future[_T], value: _T) -> None:
+    """A waiter that was cancelled meanwhile withdraws what it got when it wakes."""
+    if not waiter.done():
+        waiter.set_result(value)
+
+
+class InProcessPermits:
+    """`Permits` for one process and one loop."""
+
+    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+        self._host = LimiterHost(limits, clock)
+        self._ids = itertools.count()
+
+    async def acquire(self, cls: Class, tokens: int, call_seconds: float = CALL_SECONDS) -> Lease:
+        """See `Permits.acquire`."""
+        return await self._host.acquire(str(next(self._ids)), cls, tokens, call_seconds)
+
+    async def settle(self, lease: Lease, outcome: Outcome) -> Settled:
+        """See `Permits.settle`."""
+        return self._host.settle(lease.id, outcome)
+
+    async def retry_token(self) -> None:
+        """See `Permits.retry_token`."""
+        await self._host.retry_token(str(next(self._ids)))
+
+    async def stats(self) -> LimiterStats:
+        """See `Permits.stats`."""
+        return self._host.stats()
