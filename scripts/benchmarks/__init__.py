@@ -1,0 +1,1 @@
+"""Benchmarks of the flow, one module each, behind `scripts/bench`."""

@@ -1,0 +1,110 @@
+"""A command that is run, watched and, where a benchmark wants it, killed.
+
+Invariant: when a Command is left none of the processes it was seen to have is alive.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from scripts.benchmarks.memory import Watch, alive
+from scripts.benchmarks.workload import environment
+
+_ROOT = Path(__file__).resolve().parents[2]
+_LONGEST_SECONDS = 1800.0
+_DEATH_SECONDS = 60.0
+"""What the processes of a killed command are given to notice."""
+_TAIL = 20
+"""Lines of output that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How a command ended. `seconds`: its wall time; `peak_memory`: bytes of all its processes;
+    `tail`: the last lines it wrote."""
+
+    exit_code: int
+    seconds: float
+    peak_memory: int
+    tail: str
+
+
+class Command:
+    """A context manager: the command runs, its output goes to the file `log`."""
+
+    def __init__(self, command: Sequence[str], log: Path) -> None:
+        self._command = list(command)
+        self._log = log
+        self._process: subprocess.Popen[bytes]
+        self._watch: Watch
+        self._began = 0.0
+
+    def __enter__(self) -> Self:
+        self._began = time.monotonic()
+        with self._log.open("ab") as output:
+            self._process = subprocess.Popen(
+                self._command,
+                cwd=_ROOT,
+                env=environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        self._watch = Watch(self._process.pid).__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._watch.__exit__(kind, error, traceback)
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        self._end_the_rest()
+
+    @property
+    def running(self) -> bool:
+        """Whether the command is still there."""
+        return self._process.poll() is None
+
+    def wait(self) -> Finished:
+        """Wait for the end. Raises subprocess.TimeoutExpired after half an hour."""
+        code = self._process.wait(timeout=_LONGEST_SECONDS)
+        seconds = time.monotonic() - self._began
+        lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return Finished(code, seconds, self._watch.peak, "\n".join(lines[-_TAIL:]))
+
+    def kill(self) -> int:
+        """`kill -9` of the command alone, and wait until its other processes are gone too; how
+        many of them had to be ended by force."""
+        self._watch.look()
+        self._process.kill()
+        self._process.wait()
+        return self._end_the_rest()
+
+    def _end_the_rest(self) -> int:
+        deadline = time.monotonic() + _DEATH_SECONDS
+        while (left := alive(self._watch.seen)) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return len(left)
+
+
+def run_command(command: Sequence[str], log: Path) -> Finished:
+    """Run a command to its end."""
+    with Command(command, log) as running:
+        return running.wait()
