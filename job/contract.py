@@ -2,7 +2,7 @@
 
 Invariant: the steps for a pack name every one of its items exactly once. An answer that came back
 good is kept whatever happened to its neighbours; no item is asked for ever (three rounds with a
-failing provider, twice alone with an unusable answer); the bytes of a request whose answer was cut
+failing provider, twice alone with an unusable answer, five times with one that was cut); the bytes of a request whose answer was cut
 or broken are never sent again (the items go in halves, and one alone with more room).
 """
 
@@ -20,6 +20,8 @@ MAX_ROUNDS = 3
 """Rounds (of four attempts each) that a failing provider gets for a record."""
 MAX_ALONE = 2
 """Unusable answers to a record asked by itself before it fails."""
+MAX_CUT_ALONE = 5
+"""Cut or broken ones, each asked for with twice the room of the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +110,13 @@ def _ask_again(rest: list[Item], sent: int, verdict: Verdict, room_left: bool) -
 
 
 def _alone_again(item: Item, verdict: Verdict, room_left: bool, reasons: set[Wrong]) -> Step:
-    if not verdict.whole and not room_left:
-        return Fail(item, "answer_too_long")
-    if item.alone >= MAX_ALONE:
-        return Fail(item, "no_usable_answer", ", ".join(sorted(reasons)))
-    return Together((item,))
+    if not verdict.whole:
+        if room_left and item.alone < MAX_CUT_ALONE:
+            return Together((item,))
+        return Fail(item, "answer_cut_off")
+    if item.alone < MAX_ALONE:
+        return Together((item,))
+    return Fail(item, "no_usable_answer", ", ".join(sorted(reasons)))
 
 
 def _halves(items: Sequence[Item], repair: bool = False) -> list[Together]:

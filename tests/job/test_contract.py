@@ -155,4 +155,4 @@ def test_a_single_record_with_no_room_left_fails_instead_of_repeating_its_bytes(
     verdict = judge(items, [result("1")], cut=30)
     (step,) = after_reply(items, verdict, False, room_left=False)
     assert isinstance(step, Fail)
-    assert step.reason == "answer_too_long"
+    assert step.reason == "answer_cut_off"
