@@ -21,8 +21,6 @@ from scripts.benchmarks.workload import environment
 
 _ROOT = Path(__file__).resolve().parents[2]
 _LONGEST_SECONDS = 1800.0
-_DEATH_SECONDS = 60.0
-"""What the processes of a killed command are given to notice."""
 _TAIL = 20
 """Lines of output that are shown."""
 
@@ -39,9 +37,13 @@ class Finished:
 
 
 class Command:
-    """A context manager: the command runs, its output goes to the file `log`."""
+    """A context manager: the command runs, its output goes to the file `log`.
 
-    def __init__(self, command: Sequence[str], log: Path) -> None:
+    `death_seconds`: what its other processes are given to notice that it has ended.
+    """
+
+    def __init__(self, command: Sequence[str], log: Path, death_seconds: float = 60.0) -> None:
+        self._death_seconds = death_seconds
         self._command = list(command)
         self._log = log
         self._process: subprocess.Popen[bytes]
@@ -75,6 +77,11 @@ class Command:
         self._end_the_rest()
 
     @property
+    def pid(self) -> int:
+        """Of the command itself."""
+        return self._process.pid
+
+    @property
     def running(self) -> bool:
         """Whether the command is still there."""
         return self._process.poll() is None
@@ -95,7 +102,7 @@ class Command:
         return self._end_the_rest()
 
     def _end_the_rest(self) -> int:
-        deadline = time.monotonic() + _DEATH_SECONDS
+        deadline = time.monotonic() + self._death_seconds
         while (left := alive(self._watch.seen)) and time.monotonic() < deadline:
             time.sleep(0.1)
         for pid in left:
