@@ -97,6 +97,8 @@ class SlotFiller:
 
     def fill(self, template: str) -> str:
         """`template` with every slot filled. Raises KeyError for a slot nobody knows."""
+        if self._words["product"][0] in "aeiou":
+            template = template.replace("a {product}", "an {product}")
         text = _SLOT.sub(lambda match: self._value(match[1]), template)
         if self._lang == "en" and template.startswith("{"):
             text = text[0].upper() + text[1:]
