@@ -1,108 +1,74 @@
-"""The sentences at the top of the report, made by code from counted numbers.
+"""The sentences at the top of the report, made by code from its numbers.
 
-Invariant: every number in them stands in the report beside them.
+Invariant: every number in them stands in the report.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from job.report.words import Words, share
-from job.totals import Totals
 
 
-def headline(
-    totals: Totals,
-    themes: Sequence[Mapping[str, Any]],
-    ledger: Mapping[str, Any],
-    run: Mapping[str, Any],
-    quality: Mapping[str, Any],
-    words: Words,
-) -> dict[str, Any]:
-    """The headline, the line of trust, the notices, and the numbers they use."""
-    numbers = {
-        "records": totals.count(),
-        "problems": totals.count(outcome="problem"),
-        "themes": len(themes),
-        "users": len(totals.users),
-        "need_action": sum(theme["needs_action"] for theme in themes),
-        "by_severity": dict(Counter(theme["severity"] for theme in themes)),
-    }
-    return {
-        "text": _text(numbers, words),
-        "detail": _detail(numbers, words),
-        "trust": _trust(numbers["records"], ledger, run, quality, words),
-        "notices": _notices(numbers["records"], ledger, run, words),
-        **numbers,
-    }
+def headline(problems: Mapping[str, Any], records: int, words: Words) -> str:
+    """What the reader must know: how many problems need action, and how bad they are.
 
-
-def _text(numbers: Mapping[str, Any], words: Words) -> str:
-    if not numbers["records"]:
+    `problems` is that part of the report; `records` is how many there are of any outcome.
+    """
+    if not records:
         return words("no_records")
-    if not numbers["problems"]:
+    if not problems["records"]:
         return words("no_problems")
-    if not numbers["need_action"]:
+    if not problems["need_action"]:
         return words("none_needs_action")
     counts = [
-        words(f"count_{severity}", n=numbers["by_severity"][severity])
+        words(f"count_{severity}", n=problems["by_severity"][severity])
         for severity in ("critical", "high")
-        if severity in numbers["by_severity"]
+        if severity in problems["by_severity"]
     ]
-    return words("need_action", n=numbers["need_action"], severities=words.list(counts))
+    return words("need_action", n=problems["need_action"], severities=words.list(counts))
 
 
-def _detail(numbers: Mapping[str, Any], words: Words) -> str | None:
-    if not numbers["themes"]:
-        return None
-    parts = [
-        words(
-            "detail_themes",
-            problems=numbers["problems"],
-            records=numbers["records"],
-            n=numbers["themes"],
-        )
-    ]
-    if numbers["users"]:
-        parts.append(words("detail_users", n=numbers["users"]))
+def detail(report: Mapping[str, Any], words: Words) -> str:
+    """How much stands behind the headline; nothing where there are no problems."""
+    problems, records = report["problems"], report["ledger"]["records"]
+    if not problems["themes"]:
+        return ""
+    counts = {"problems": problems["records"], "records": records, "n": problems["themes"]}
+    parts = [words("detail_themes", **counts)]
+    if problems["users"]:
+        parts.append(words("detail_users", n=problems["users"]))
     return words.list(parts)
 
 
-def _trust(
-    records: int,
-    ledger: Mapping[str, Any],
-    run: Mapping[str, Any],
-    quality: Mapping[str, Any],
-    words: Words,
-) -> str:
-    parts = [words("trust_records", n=records)]
-    if records:
+def trust(report: Mapping[str, Any], words: Words) -> str:
+    """One line on what the report rests on."""
+    ledger, quality, method = report["ledger"], report["quality"], report["method"]
+    parts = [words("trust_records", n=ledger["records"])]
+    if ledger["records"]:
         parts.append(words("trust_analysed", share=share(quality["analysed_share"])))
-    parts.append(words("trust_review", n=ledger["review"]))
-    parts.append(words("trust_failed", n=ledger["failed"]))
+    parts += [words(f"trust_{name}", n=ledger[name]) for name in ("review", "failed")]
     parts += [
         words(f"trust_{name}", n=ledger[name]) for name in ("unasked", "rejected") if ledger[name]
     ]
     parts.append(words("trust_masked", n=quality["masked"]))
-    if run["provider"] == "extractive":
+    if method["analyst"] == "rules":
         parts.append(words("trust_no_model"))
     else:
-        parts.append(words("trust_model", model=run["model"]))
+        parts.append(words("trust_model", model=method["model"]))
     return words.list(parts)
 
 
-def _notices(
-    records: int, ledger: Mapping[str, Any], run: Mapping[str, Any], words: Words
-) -> list[dict[str, str]]:
-    notices = []
-    counts = {"unasked": ledger["unasked"], "records": records}
-    if run["stopped"]:
-        text = words("notice_partial", reason=run["stopped"]["reason"], **counts)
-        notices.append({"code": "partial", "text": text})
+def notices(report: Mapping[str, Any], words: Words) -> list[tuple[str, str]]:
+    """What must be known before anything is believed: (its name, its sentence)."""
+    stopped, ledger = report["run"]["stopped"], report["ledger"]
+    counts = {"unasked": ledger["unasked"], "records": ledger["records"]}
+    found = []
+    if stopped:
+        found.append(("partial", words("notice_partial", reason=stopped["reason"], **counts)))
     elif ledger["unasked"]:
-        notices.append({"code": "partial", "text": words("notice_unasked", **counts)})
-    if run["provider"] == "extractive":
-        notices.append({"code": "model_free", "text": words("notice_model_free")})
-    return notices
+        found.append(("partial", words("notice_unasked", **counts)))
+    if report["method"]["analyst"] == "rules":
+        found.append(("model_free", words("notice_model_free")))
+    return found

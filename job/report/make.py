@@ -41,20 +41,18 @@ def make_report(
     _check(totals, themes, ledger)
     zone = ZoneInfo(run["timezone"])
     named = {theme["id"]: theme for theme in themes}
-    problems = totals.count(outcome="problem")
     shown = [
-        _theme(named[id], theme, problems, zone, line_of)
+        _theme(named[id], theme, totals.count(outcome="problem"), zone, line_of)
         for id, theme in totals.themes.items()
         if id
     ]
     shown.sort(key=lambda t: (-SEVERITIES.index(t["severity"]), -t["records"], t["id"]))
-    quality = _quality(totals, ledger, rejected, line_of)
-    words = Words(run["language"])
+    problems = _problems(totals, shown)
     return {
         "period": _period(totals, run, zone),
         "run": dict(run),
         "ledger": {name: value for name, value in ledger.items() if name != "sources"},
-        "headline": headline(totals, shown, ledger, run, quality, words),
+        "headline": headline(problems, totals.count(), Words(run["language"])),
         "actions": [
             {name: theme[name] for name in ("title", "action", "severity", "records", "users")}
             | {"theme": theme["id"]}
@@ -62,11 +60,12 @@ def make_report(
             if theme["needs_action"]
         ],
         "themes": shown,
+        "problems": problems,
         "normal": _by_kind(totals, "normal"),
         "positive": _by_kind(totals, "positive")
         | {"themes": _praise(totals, named, zone, line_of)},
         "sources": list(ledger["sources"]),
-        "quality": quality,
+        "quality": _quality(totals, ledger, rejected, line_of),
         "cost": dict(ledger["calls"]),
         "timing": dict(timing),
         "method": _method(themes, run),
@@ -155,6 +154,15 @@ def _praise(
         }
         for id, group in groups
     ]
+
+
+def _problems(totals: Totals, themes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return _by_kind(totals, "problem") | {
+        "themes": len(themes),
+        "users": len(totals.users),
+        "need_action": sum(theme["needs_action"] for theme in themes),
+        "by_severity": dict(Counter(theme["severity"] for theme in themes)),
+    }
 
 
 def _by_kind(totals: Totals, outcome: str) -> dict[str, Any]:

@@ -24,13 +24,13 @@ def render_markdown(report: Mapping[str, Any]) -> str:
 
 
 def _top(view: View) -> Iterator[str]:
-    words, headline, actions = view.words, view.report["headline"], view.report["actions"]
-    yield f"# {prose(headline['text'])}"
-    for notice in headline["notices"]:
-        yield f"> {prose(notice['text'])}"
+    words, actions = view.words, view.report["actions"]
+    yield f"# {prose(view.report['headline'])}"
+    for _, sentence in view.notices():
+        yield f"> {prose(sentence)}"
     yield prose(f"{words('title')} · {view.period()}")
-    if headline["detail"]:
-        yield prose(headline["detail"])
+    if view.detail():
+        yield prose(view.detail())
     if actions:
         yield f"## {words('actions')}"
         yield "\n".join(
@@ -53,7 +53,7 @@ def _top(view: View) -> Iterator[str]:
             [words("time"), *map(words, names), words("total")],
             [[label, *(counts.get(name, 0) for name in names), n] for label, counts, n in bars],
         )
-    yield prose(headline["trust"])
+    yield prose(view.trust())
 
 
 def _themes(view: View) -> Iterator[str]:
@@ -75,19 +75,20 @@ def _words_of(theme: Mapping[str, Any], view: View) -> Iterator[str]:
     cause = "cause_stated" if theme["basis"] == "stated" else "cause_inferred"
     labelled = ((cause, "cause"), ("action", "action"), ("severity_reason", "severity_reason"))
     lines = [
-        f"- **{view.words(label)}**: {prose(theme[name])}"
+        view.words.labelled(f"**{view.words(label)}**", prose(theme[name]))
         for label, name in labelled
         if theme[name]
     ]
     if lines:
-        yield "\n".join(lines)
+        yield "  \n".join(lines)
 
 
 def _piece(piece: Mapping[str, Any], view: View, label: str = "") -> str:
     said = code(piece["quote"] or piece["text"][:160])
     time = f"{view.time(piece['time'])} · " if piece["time"] else ""
     place = code(view.where(piece))
-    return f"- {label + ': ' if label else ''}{said} ({time}{place})"
+    words = view.words.labelled(label, said) if label else said
+    return f"- {words} ({time}{place})"
 
 
 def _praised(view: View) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from job.report.chart import Bar, chart
 from job.report.evidence import QUOTES
+from job.report.headline import detail, notices, trust
 from job.report.words import Words, share
 
 CARDS = 60
@@ -55,9 +56,21 @@ class View:
         span = self.words.period(datetime.fromisoformat(first), datetime.fromisoformat(last))
         return f"{span} · {self.report['period']['timezone']}"
 
+    def notices(self) -> list[tuple[str, str]]:
+        """(Name, sentence) of what must be known before anything is believed."""
+        return notices(self.report, self.words)
+
+    def detail(self) -> str:
+        """How much stands behind the headline."""
+        return detail(self.report, self.words)
+
+    def trust(self) -> str:
+        """One line on what the report rests on."""
+        return trust(self.report, self.words)
+
     def headline(self) -> tuple[str, str]:
         """What needs to be done and how bad it is: a line may break between the two."""
-        text: str = self.report["headline"]["text"]
+        text: str = self.report["headline"]
         for colon in ("：", ": "):
             if colon in text:
                 claim, _, counts = text.partition(colon)

@@ -36,6 +36,10 @@ class Words:
         """Parts of one sentence in a row."""
         return ("，" if self.language == "zh" else ", ").join(parts)
 
+    def labelled(self, label: str, text: str) -> str:
+        """`text` after what it is about."""
+        return f"{label}：{text}" if self.language == "zh" else f"{label}: {text}"
+
     def day(self, time: datetime) -> str:
         """A date in full: 2 March 2026, 2026年3月2日."""
         if self.language == "zh":
