@@ -75,10 +75,11 @@ class Masker:
             text = "".join((*parts, text[done:]))
         return text, counts
 
-    def mask_field(self, name: str, value: str) -> tuple[str, dict[str, int]]:
-        """Like `mask`, for the value of a named field: a credential by name is one as a whole."""
+    def mask_named(self, name: str, value: str) -> tuple[str, dict[str, int]]:
+        """The alias of `value` as a whole where the name of its field says that it is a credential;
+        otherwise `value` as it is, for `mask` to look into."""
         if not self.enabled or "secret" not in self._kinds or not names_a_credential(name):
-            return self.mask(value)
+            return value, {}
         if len(value) < 4 or ALIAS.fullmatch(value) or (value.isdigit() and len(value) < 6):
             return value, {}
         return self.alias("secret", value), {"secret": 1}

@@ -85,8 +85,8 @@ _CALLED_BY_PHONE = re.compile(
 _CALLED_A_PHONE = re.compile(_PHONE + r"[^0-9\n]{0,12}\Z|(?:contact|call|联系)[^0-9\n]{0,12}\Z")
 _PHONE_LINKS = " :：=#\"'"
 _PHONE_ENDS = listed(
-    "phone, mobile, tel, cell, number, num, no, no., is",
-    "电话, 手机, 座机, 热线, 方式, 号码, 号, 是, 为",
+    "phone, mobile, tel, cell, number, num, no, no., is, 电话, 手机, 座机, 热线, 方式, 号码, 号",
+    "是, 为",
 )
 _CALLED_A_CARD = re.compile(r"(?:card|visa|卡号|银行卡|信用卡)[^0-9\n]{0,12}\Z")
 _CALLED_OTHERWISE = re.compile(

@@ -38,6 +38,7 @@ _ID = re.compile(
       | 0[xX][0-9a-fA-F]{1,64}
       | (?=[a-f]{0,64}[0-9]) (?=[0-9]{0,64}[a-f]) [0-9a-f]{8,128}
       | (?=[A-F]{0,64}[0-9]) (?=[0-9]{0,64}[A-F]) [0-9A-F]{8,128}
+      | (?<=[-=/\#]) (?=[a-f]{0,6}[0-9]) (?=[0-9]{0,6}[a-f]) [0-9a-f]{5,7}
       | (?=[A-Za-z0-9]{6}) (?: (?:[A-Z]{1,40}|[A-Za-z]{1,3}) [0-9]{1,40} ){2,40}
         (?: [A-Z]{1,40} | [A-Za-z]{1,3} )?
       | (?=[A-Za-z0-9]{6}) (?: [0-9]{1,40} (?:[A-Z]{1,40}|[A-Za-z]{1,3}) ){2,40} [0-9]{0,40}
@@ -46,8 +47,9 @@ _ID = re.compile(
     """,
     re.VERBOSE,
 )
-"""UUIDs, hexadecimal numbers, and runs in which short letter and digit groups alternate. A longer
-lower-case word inside (`Log4j2Config`) makes it a name, and a name stays."""
+"""UUIDs, hexadecimal numbers (short ones behind a joint: `pod=web-d0b40`), and runs in which short
+letter and digit groups alternate. A longer lower-case word inside (`Log4j2Config`) makes it a name,
+and a name stays."""
 
 _TOP = r"(?:com|net|org|edu|gov|cn|io|local|internal|lan|corp)(?![A-Za-z0-9.-])"
 _HAS_MACHINE = re.compile(
@@ -83,8 +85,8 @@ _OUTRIGHT = ("code", "errno", "码", "代码")
 
 _ANSWERS = listed(
     "got, received, receives, returned, returns, return, response, responded, failed",
-    "responded with, responds with, failed with, fails with, replied with, answered with",
-    "http, http/1.0, http/1.1, http/2, http/2.0, 返回, 响应, 收到, 失败",
+    "responded with, responds with, failed with, fails with, replied with, answered with, http",
+    "http/1.0, http/1.1, http/2, http/2.0, 返回, 响应, 收到, 失败",
 )
 """What stands before an HTTP status."""
 

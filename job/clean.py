@@ -1,0 +1,189 @@
+"""A raw record of any shape -> a Record, a Rejected or a Skipped.
+
+Invariant: every raw record becomes exactly one of the three, and the counts say of which; a record
+depends on its own bytes, its source and position and the settings, on nothing else. Nothing is cut
+from its text, and nothing private is left in it.
+
+Reasons of rejection: `empty` (nothing to read in it), and those that reading gives.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, tzinfo
+from hashlib import blake2b
+
+from job.draft import Draft, Drafting
+from job.mask import Masker
+from job.records import Kind, Lane, Raw, Record, Rejected, SliceCounts
+from job.template import template
+from job.text import language, normalise
+from serve.ask.tokens import count
+
+SLOW_OVER = 1000
+"""Tokens of a record on the wire and of its answer above which it goes to the slow lane."""
+WIRE_TOKENS = 20
+"""Of a record beside its text: id, time, quotes and braces."""
+RESERVE_TOKENS = 80
+"""Of its answer, until answers have been seen."""
+EXCERPT_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A record that a filter left out; `reason` is the filter: since, until, skip or sample."""
+
+    source: str
+    position: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CleanSettings:
+    """How the records of one source are understood.
+
+    `reference` and `zone` fill in what a time leaves open. `kind` overrides what the shape says;
+    `map` names the field (dotted where it is inside others) of text, time, user, session, service,
+    host, level or rating. `since` (from then on) and `until` (before then) leave out records by
+    their time, those without one stay; `skip` leaves out those in which one of its words or
+    regular expressions is found.
+    """
+
+    reference: date
+    zone: tzinfo
+    masker: Masker
+    kind: Kind | None = None
+    map: Mapping[str, str] = field(default_factory=dict)
+    since: datetime | None = None
+    until: datetime | None = None
+    skip: tuple[str, ...] = ()
+
+
+class Cleaner:
+    """Cleans the records of one slice and counts them in `counts`."""
+
+    def __init__(self, settings: CleanSettings, counts: SliceCounts) -> None:
+        self.counts = counts
+        self._settings = settings
+        self._skip = _any_of(settings.skip)
+        self._drafting = Drafting(
+            settings.reference, settings.zone, settings.kind, settings.map, self._hide
+        )
+
+    def clean(self, raw: Raw | Rejected) -> Record | Rejected | Skipped:
+        """One record as it came from reading. What reading rejected stays so, masked."""
+        self.counts.read += 1
+        if isinstance(raw, Rejected):
+            return self._rejected(raw)
+        value, flags = normalise(raw.value) if isinstance(raw.value, str) else (raw.value, ())
+        draft = self._drafting.draft(value)
+        draft.text, more = normalise(draft.text)
+        if reason := self._left_out(value, draft):
+            self.counts.skipped += 1
+            return Skipped(raw.source, raw.position, reason)
+        if not draft.text:
+            return self._rejected(Rejected(raw.source, raw.position, "empty"))
+        record = self._record(raw, draft, (*raw.flags, *flags, *more, *draft.flags))
+        self._count(record)
+        return record
+
+    def _record(self, raw: Raw, draft: Draft, flags: tuple[str, ...]) -> Record:
+        text = self._masked(draft.text)
+        tokens = count(text)
+        lane: Lane = "slow" if tokens + WIRE_TOKENS + RESERVE_TOKENS > SLOW_OVER else "fast"
+        names = {part: self._masked(normalise(name)[0]) for part, name in draft.names.items()}
+        return Record(
+            id=_id(raw.source, raw.position),
+            source=raw.source,
+            position=raw.position,
+            time=draft.time,
+            kind=draft.kind,
+            lang=language(text),
+            text=text,
+            user=names.get("user"),
+            session=names.get("session"),
+            service=names.get("service"),
+            host=names.get("host"),
+            level=draft.level,
+            rating=draft.rating,
+            tokens=tokens,
+            lane=lane,
+            digest=_digest(draft, text),
+            flags=tuple(sorted(set(flags))) if flags else (),
+        )
+
+    def _left_out(self, value: object, draft: Draft) -> str | None:
+        """The filter that leaves this record out, if one does."""
+        settings = self._settings
+        if draft.time is not None:
+            if settings.since is not None and draft.time < settings.since:
+                return "since"
+            if settings.until is not None and draft.time >= settings.until:
+                return "until"
+        searched = value if isinstance(value, str) else draft.text
+        return "skip" if self._skip is not None and self._skip.search(searched) else None
+
+    def _rejected(self, rejected: Rejected) -> Rejected:
+        self.counts.rejected += 1
+        _add(self.counts.rejected_by, rejected.reason)
+        return replace(
+            rejected,
+            detail=self._masked(rejected.detail),
+            excerpt=self._masked(rejected.excerpt)[:EXCERPT_CHARACTERS],
+        )
+
+    def _masked(self, text: str) -> str:
+        text, found = self._settings.masker.mask(text)
+        for kind, number in found.items():
+            _add(self.counts.masked, kind, number)
+        return text
+
+    def _hide(self, name: str, text: str) -> str:
+        text, found = self._settings.masker.mask_named(name, text)
+        for kind, number in found.items():
+            _add(self.counts.masked, kind, number)
+        return text
+
+    def _count(self, record: Record) -> None:
+        counts = self.counts
+        counts.records += 1
+        counts.tokens += record.tokens
+        _add(counts.kinds, record.kind)
+        _add(counts.langs, record.lang)
+        for flag in record.flags:
+            _add(counts.flags, flag)
+        if record.time is not None:
+            time = record.time.isoformat()
+            counts.first = min(counts.first or time, time)
+            counts.last = max(counts.last or time, time)
+
+
+def _add(counts: dict[str, int], name: str, number: int = 1) -> None:
+    counts[name] = counts.get(name, 0) + number
+
+
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
+    """One expression for all: each as the words it is, and as the expression it may be."""
+    alternatives = []
+    for pattern in patterns:
+        alternatives.append(re.escape(pattern))
+        with suppress(re.error):
+            re.compile(pattern)
+            alternatives.append(f"(?:{pattern})")
+    return re.compile("|".join(alternatives)) if alternatives else None
+
+
+def _id(source: str, position: int) -> str:
+    place = f"{source}\0{position}".encode("utf-8", "surrogatepass")
+    return "r" + blake2b(place, digest_size=8).hexdigest()
+
+
+def _digest(draft: Draft, text: str) -> str:
+    """What must be equal to be folded: kind, level, rating and the text, of an operation with
+    `<*>` for what varies."""
+    said = template(text) if draft.kind == "operation" else text
+    key = f"{draft.kind}\0{draft.level}\0{draft.rating}\0{said}"
+    return blake2b(key.encode(), digest_size=16).hexdigest()

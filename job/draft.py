@@ -1,0 +1,225 @@
+"""What a raw record says: its kind, its text and its fields, found from its shape.
+
+Invariant: what becomes a field (time, level, rating, user, session, host) is not in the text as
+well, unless it could not be understood; then it stays in the text. Everything else of an operation
+record is in its text; of a conversation its turns, of feedback its words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, tzinfo
+from typing import Any
+
+from job.head import read_head
+from job.records import Kind
+from job.render import Hide, key_values
+from job.scales import level_of, rating_of
+from job.shape import Path, Shape, at_path, named, plain, shape_of
+from job.times import parse
+from job.turns import are_turns, find_turns, is_transcript, render_turns, times_of
+
+_NAMES = ("user", "session", "service", "host")
+_STAYS_IN_TEXT = ("service",)
+"""Two services with the same trouble are two different things, also to a reader of the text."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """A record before it is normalised and masked. `names`: user, session, service and host."""
+
+    kind: Kind
+    text: str
+    time: datetime | None = None
+    level: str | None = None
+    rating: float | None = None
+    names: dict[str, str] = field(default_factory=dict)
+    flags: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Drafting:
+    """How the raw records of one source become drafts; the fields are those of CleanSettings."""
+
+    reference: date
+    zone: tzinfo
+    kind: Kind | None
+    mapped: Mapping[str, str]
+    hide: Hide
+
+    def draft(self, value: dict[str, Any] | list[Any] | str) -> Draft:
+        """What a raw record's value says."""
+        if isinstance(value, str):
+            return self._from_text(value)
+        if isinstance(value, list):
+            if are_turns(value):
+                return Draft(self.kind or "conversation", render_turns(value, self.hide))
+            return Draft(self.kind or "operation", key_values(value, self.hide), flags=["unmapped"])
+        return self._from_object(value)
+
+    def _from_text(self, text: str) -> Draft:
+        if self.kind != "operation" and is_transcript(text):
+            return Draft(self.kind or "conversation", text)
+        head = read_head(text, self.reference, self.zone)
+        names = {"host": head.host, "service": head.service}
+        return Draft(
+            self.kind or "operation",
+            head.text,
+            head.time,
+            head.level,
+            names={part: name for part, name in names.items() if name},
+        )
+
+    def _from_object(self, data: dict[str, Any]) -> Draft:
+        shape = shape_of(tuple(data))
+        fields = _Fields(data, shape, self.mapped)
+        turns = fields.turns()
+        draft = Draft("operation", "")
+        self._set_time(draft, fields, turns)
+        self._set_scales(draft, fields)
+        fields.set_names(draft)
+        said = fields.transcript() if turns is None and draft.level is None else None
+        draft.kind = self.kind or _kind(shape, draft, bool(turns or said))
+        if turns is not None:
+            draft.text = render_turns(turns, self.hide)
+        elif said is not None:
+            draft.text = said
+        elif draft.kind == "feedback" and (shape.of("feedback") or "text" in self.mapped):
+            draft.text = fields.opinion()
+        else:
+            self._set_message(draft, fields)
+        return draft
+
+    def _set_time(self, draft: Draft, fields: _Fields, turns: Iterable[Any] | None) -> None:
+        seen = False
+        for paths, value in fields.times():
+            draft.time = parse(value, self.reference, self.zone)
+            if draft.time is not None:
+                fields.taken.extend(paths)
+                return
+            seen = seen or value not in (None, "")
+        for value in times_of(turns or ()):
+            draft.time = parse(value, self.reference, self.zone)
+            if draft.time is not None:
+                return
+        if seen:
+            draft.flags.append("bad_time")
+
+    def _set_scales(self, draft: Draft, fields: _Fields) -> None:
+        for path, value in fields.candidates("level"):
+            draft.level = level_of(value, plain(path[-1]))
+            if draft.level is not None:
+                fields.taken.append(path)
+                break
+        for path, value in fields.candidates("rating"):
+            draft.rating = rating_of(value)
+            if draft.rating is not None:
+                fields.taken.append(path)
+                break
+
+    def _set_message(self, draft: Draft, fields: _Fields) -> None:
+        """An operation's text: its message first, without a time and level of its own, then the
+        other fields."""
+        path, message = fields.message()
+        if message:
+            fields.taken.append(path)
+            head = read_head(message, self.reference, self.zone)
+            own_time = head.time is not None and (draft.time is None or head.level is not None)
+            own_level = head.time is None and draft.level is None and head.level is not None
+            if own_time or own_level:
+                message = head.text
+                draft.time = draft.time or head.time
+                draft.level = draft.level or head.level
+        rest = key_values(fields.data, self.hide, fields.taken)
+        joint = "\n" if "\n" in message else " "
+        draft.text = joint.join(filter(None, (message, rest)))
+        if not message and not fields.shape.operation and rest:
+            draft.flags.append("unmapped")
+
+
+@dataclass(slots=True)
+class _Fields:
+    """The fields of one object by their part, and which of them need not be in the text."""
+
+    data: dict[str, Any]
+    shape: Shape
+    mapped: Mapping[str, str]
+    taken: list[Path] = field(default_factory=list)
+
+    def candidates(self, part: str) -> Iterator[tuple[Path, Any]]:
+        """Paths and values that can be `part`, the mapped one first."""
+        if part in self.mapped and (found := at_path(self.data, self.mapped[part])):
+            yield found
+        for name in self.shape.of(part):
+            yield (name,), self.data[name]
+        if part == "level" and (found := at_path(self.data, "log.level")):
+            yield found
+
+    def times(self) -> Iterator[tuple[tuple[Path, ...], Any]]:
+        """Like `candidates`, with a day and a time of day in two fields put together."""
+        by_plain = {plain(name): name for name in self.shape.of("time")}
+        day, clock = by_plain.get("date") or by_plain.get("日期"), by_plain.get("time")
+        if day and clock and "time" not in self.mapped:
+            both = self.data[day], self.data[clock]
+            if all(isinstance(value, str) for value in both):
+                yield ((day,), (clock,)), " ".join(both)
+        for path, value in self.candidates("time"):
+            yield (path,), value
+
+    def turns(self) -> list[Any] | None:
+        """The turns, if this is a conversation."""
+        if "text" in self.mapped:
+            found = at_path(self.data, self.mapped["text"])
+            return found[1] if found and are_turns(found[1]) else None
+        return find_turns(self.data, self.shape)
+
+    def transcript(self) -> str | None:
+        """A text with several speakers in it."""
+        for part in ("turns", "message", "feedback"):
+            for _, value in self.candidates(part):
+                if isinstance(value, str) and is_transcript(value):
+                    return value
+        return None
+
+    def set_names(self, draft: Draft) -> None:
+        """User, session, service and host."""
+        for part in _NAMES:
+            found = None
+            if part in self.mapped and (at := at_path(self.data, self.mapped[part])):
+                found = at if at[1] not in (None, "") else None
+            found = found or named(self.data, self.shape, part)
+            if found is not None:
+                draft.names[part] = str(found[1])
+                if part not in _STAYS_IN_TEXT:
+                    self.taken.append(found[0])
+
+    def opinion(self) -> str:
+        """A user's own words: a title, if there is one, and the text."""
+        text = self._first_text("feedback")[1]
+        title = self._first_text("title")[1] if "text" not in self.mapped else ""
+        return "\n".join(filter(None, (title if title not in text else "", text)))
+
+    def message(self) -> tuple[Path, str]:
+        """The message of an operation record and where it stands; "" where it has none."""
+        return self._first_text("message")
+
+    def _first_text(self, part: str) -> tuple[Path, str]:
+        if "text" in self.mapped and part != "title":
+            found = at_path(self.data, self.mapped["text"])
+            if found and isinstance(found[1], str) and found[1].strip():
+                return found[0], found[1].strip()
+        for path, value in self.candidates(part):
+            if isinstance(value, str) and value.strip():
+                return path, value.strip()
+        return (), ""
+
+
+def _kind(shape: Shape, draft: Draft, conversation: bool) -> Kind:
+    if conversation:
+        return "conversation"
+    if draft.rating is not None and draft.level is None and shape.of("feedback"):
+        return "feedback"
+    if draft.level is not None or shape.operation:
+        return "operation"
+    return "feedback" if shape.feedback else "operation"

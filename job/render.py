@@ -1,0 +1,54 @@
+"""An object of any depth as one line of `name=value`, for reading.
+
+Invariant: every scalar that is not empty is in it once, in the order of the data, uncut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+Hide = Callable[[str, str], str]
+"""Given a field's name and its text: the text, or the alias of a credential."""
+
+
+def scalar(value: Any) -> str:
+    """A scalar as text; "" where it says nothing (null, blanks)."""
+    if isinstance(value, str):
+        return value.strip()
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def leaves(value: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Path and text of every scalar that is not empty; a list of scalars counts as one.
+
+    Walks with a stack of its own: hostile data is nested deeper than a program can recurse.
+    """
+    stack: list[tuple[tuple[str, ...], Any]] = [((), value)]
+    while stack:
+        path, here = stack.pop()
+        if isinstance(here, Mapping):
+            stack += [((*path, str(name)), inner) for name, inner in reversed(list(here.items()))]
+        elif isinstance(here, list | tuple):
+            if any(isinstance(inner, Mapping | list | tuple) for inner in here):
+                inners = list(enumerate(here))
+                stack += [((*path, str(number)), inner) for number, inner in reversed(inners)]
+            elif text := ", ".join(filter(None, map(scalar, here))):
+                yield path, text
+        elif text := scalar(here):
+            yield path, text
+
+
+def key_values(value: Any, hide: Hide, without: Collection[tuple[str, ...]] = ()) -> str:
+    """`value` as `a.b=1 c=x`, without the fields at the paths in `without`."""
+    parts = []
+    for path, text in leaves(value):
+        if without and any(path[: len(left_out)] == left_out for left_out in without):
+            continue
+        name = next((part for part in reversed(path) if not part.isdigit()), "")
+        parts.append(f"{'.'.join(path)}={hide(name, text)}" if path else text)
+    return " ".join(parts)
