@@ -25,7 +25,7 @@ from job.stored import AskSettings
 from serve.ask.answers_actor import RayAnswers
 from serve.ask.ask import Asker
 from serve.ask.errors import Misconfigured
-from serve.ask.limiter_actor import RayPermits
+from serve.ask.limiter_actor import get_or_create
 from serve.ask.settings import Provider, key_variable
 
 POST_SECONDS = 0.5
@@ -74,7 +74,9 @@ class Analyse:
     def _build(self) -> Dispatcher:
         settings = self._settings
         provider = settings.provider
-        permits = RayPermits(provider.base_url, key_variable(provider), provider.limits.to_limits())
+        permits = get_or_create(
+            provider.base_url, key_variable(provider), provider.limits.to_limits()
+        )
         fit = Fit(
             context=provider.context,
             max_output=provider.max_output,

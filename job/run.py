@@ -9,24 +9,24 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import orjson
 import ray
+from rich.console import Console
 
-from job import extractive
 from job.analyse import AnalyseSettings
-from job.cleaning import cleaning_by_source
 from job.cluster import cluster
 from job.config import Settings
-from job.errors import StoppedEarly, TooManyFailed, UsageError
+from job.errors import JobError, StoppedEarly, TooManyFailed, UsageError
 from job.finish import finish_results, write_outcomes
-from job.grouping import group_issues
+from job.grouping import Namer, group_issues
 from job.instructions import instructions_hash
 from job.intake import Intake
 from job.join import join_members
@@ -37,7 +37,6 @@ from job.progress import Board, View
 from job.records import SliceCounts
 from job.report import write_report
 from job.run_folder import RunFolder
-from job.sampling import sample_bound
 from job.show import Watcher
 from job.stored import AskSettings
 from job.timing import Stations
@@ -47,3 +46,222 @@ from serve.ask.answers_actor import AnswersActor
 from serve.ask.ask import CallCounts
 from serve.ask.errors import Misconfigured
 from serve.ask.settings import Prices, api_key
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run that left its report. `error`: what its exit code comes from, None for 0."""
+
+    report: dict[str, Any]
+    view: View
+    page: Path
+    error: JobError | None
+
+    def summary(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        ledger = {k: v for k, v in self.report["ledger"].items() if k != "sources"}
+        return {
+            "exit_code": self.error.exit_code if self.error else 0,
+            "stopped": self.report["run"]["stopped"],
+            "headline": self.report["headline"],
+            "actions": self.report["actions"],
+            "report": str(self.page),
+            "ledger": ledger,
+        }
+
+
+def run_job(settings: Settings, console: Console, quiet: bool) -> Finished:
+    """Carry a run out. Raises UsageError where it cannot begin, JobError where it broke."""
+    stations = Stations()
+    watcher = Watcher(console, stations, quiet)
+    _check_key(settings)
+    folder = RunFolder(settings.out.absolute())
+    with ExitStack() as stack:
+        stack.enter_context(folder.locked())
+        stack.enter_context(watcher.watching())
+        with stations.station("plan"):
+            plan = plan_run(settings)
+            folder.begin(_identity(settings, plan), settings.overwrite)
+            _prune(settings)
+        with stations.station("start_ray"):
+            stack.enter_context(cluster())
+        finished = _run(settings, plan, folder, stations, watcher)
+        folder.finish()
+    return finished
+
+
+def _run(
+    settings: Settings, plan: RunPlan, folder: RunFolder, stations: Stations, watcher: Watcher
+) -> Finished:
+    started = datetime.now(UTC)
+    board = Board.remote()
+    analyst: AnalyseSettings | str = plan.language
+    if settings.provider is not None:
+        answers = AnswersActor.remote(str(settings.answers))
+        ask = AskSettings(settings.model, plan.language, settings.mode, settings.fresh)
+        analyst = AnalyseSettings(settings.provider, ask, settings.pack_tokens, answers, board)
+    intake = Intake(plan.slices, plan.cleaning, folder, fold_shards(), board)
+    watcher.asking(lambda: _view(board), len(plan.slices))
+    with stations.station("ask"), _interrupts(board):
+        asked = ask_everything(intake, analyst)
+    view = _view(board)
+    if view.stop_code == UsageError.exit_code:
+        raise UsageError(str(view.stop))
+    with stations.station("join"):
+        unfinished = [*asked.files, *join_members(folder)]
+    with stations.station("themes"):
+        namer = Namer(analyst) if isinstance(analyst, AnalyseSettings) and not view.stop else None
+        groups = group_issues(unfinished, plan.language, namer)
+        groups.write(folder.root / "themes.parquet")
+    with stations.station("results"):
+        finish_results(folder, unfinished, groups.themes)
+        write_outcomes(folder)
+    with stations.station("account"):
+        calls = view.calls + groups.calls
+        ledger = make_ledger(
+            _sources(plan, folder),
+            count_vias(folder.result_files()),
+            calls,
+            _usd(settings, calls),
+        )
+        write_json(folder.root / "ledger.json", ledger)
+        _write_run(settings, plan, folder, started, view)
+    timing = stations.timing(view.asking.busy, groups.busy, asking=asdict(view.asking))
+    write_json(folder.root / "timing.json", timing)
+    with stations.station("report"):
+        report = write_report(folder.root)
+    timing = stations.timing(view.asking.busy, groups.busy, asking=asdict(view.asking))
+    write_json(folder.root / "timing.json", timing)
+    return Finished(report, view, folder.root / "report.html", _error(settings, ledger, view))
+
+
+def _check_key(settings: Settings) -> None:
+    if settings.provider is None:
+        return
+    try:
+        api_key(settings.provider)
+    except Misconfigured as error:
+        raise UsageError(error.message) from error
+
+
+def _prune(settings: Settings) -> None:
+    """Forget answers older than the user wants to keep."""
+    days = settings.privacy.keep_days
+    if days is not None and settings.answers.exists():
+        with Answers(settings.answers) as answers:
+            answers.prune(datetime.now(UTC).timestamp() - days * 86_400)
+
+
+def _view(board: Any) -> View:
+    view: View = ray.get(board.view.remote())
+    return view
+
+
+@contextmanager
+def _interrupts(board: Any) -> Iterator[None]:
+    """Ctrl-C or SIGTERM once ends the asking and leaves a partial report; twice ends the command."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        del frame
+        board.stop.remote(f"interrupted by {signal.Signals(number).name}", StoppedEarly.exit_code)
+        signal.signal(number, signal.default_int_handler)
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, stop) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _identity(settings: Settings, plan: RunPlan) -> dict[str, Any]:
+    """What must be equal for a run to go on in its folder. Rates, caps and where the answers are
+    kept are not part of it (DESIGN 6)."""
+    return {
+        "inputs": plan.fingerprints,
+        "provider": settings.provider.base_url if settings.provider else settings.provider_name,
+        "model": settings.model,
+        "mode": settings.mode,
+        "language": plan.language,
+        "instructions": instructions_hash(plan.language),
+        "timezone": str(settings.zone),
+        "date": settings.explicit_date,
+        "since": settings.since,
+        "until": settings.until,
+        "kinds": settings.kinds,
+        "sample": settings.sample,
+        "mask": settings.mask,
+        "privacy": settings.privacy.model_dump(exclude={"keep_days"}),
+        "inputs_as": [spec.model_dump(exclude={"path"}) for spec in settings.inputs],
+    }
+
+
+def _write_run(
+    settings: Settings, plan: RunPlan, folder: RunFolder, started: datetime, view: View
+) -> None:
+    identity = _identity(settings, plan)
+    write_json(
+        folder.root / "run.json",
+        {
+            "version": version("fupan"),
+            "started": started,
+            "finished": datetime.now(UTC),
+            "command": sys.argv[1:],
+            "provider": settings.provider_name,
+            "model": settings.model,
+            "language": plan.language,
+            "timezone": str(settings.zone),
+            "date": settings.reference,
+            "mode": settings.mode,
+            "instructions": identity["instructions"],
+            "inputs": plan.fingerprints,
+            "settings": {
+                "json_mode": view.json_mode,
+                "mask": settings.mask,
+                "sample": settings.sample,
+                "since": settings.since,
+                "until": settings.until,
+                "pack_tokens": settings.pack_tokens,
+            },
+            "stopped": {"reason": view.stop} if view.stop else None,
+            "identity": identity,
+        },
+    )
+
+
+def _sources(plan: RunPlan, folder: RunFolder) -> list[tuple[dict[str, Any], SliceCounts]]:
+    """How each file was understood and what it held, recounted from the manifests."""
+    held: dict[str, list[SliceCounts]] = {}
+    for path in sorted(folder.manifests.glob("*.json")):
+        counts = SliceCounts(**orjson.loads(path.read_bytes()))
+        held.setdefault(counts.source, []).append(counts)
+    return [
+        (facts, sum_counts(facts["source"], held.get(facts["source"], []))) for facts in plan.facts
+    ]
+
+
+def _usd(settings: Settings, calls: CallCounts) -> float | None:
+    """What the calls cost, where the provider's prices are known in US dollars."""
+    prices: Prices | None = settings.provider.prices if settings.provider else None
+    if prices is None or prices.currency != "USD":
+        return 0.0 if settings.provider is None else None
+    cached = prices.input if prices.cached is None else prices.cached
+    fresh = calls.tokens_in - calls.tokens_cached
+    total = fresh * prices.input + calls.tokens_cached * cached + calls.tokens_out * prices.output
+    return round(total / 1e6, 6)
+
+
+def _error(settings: Settings, ledger: dict[str, Any], view: View) -> JobError | None:
+    if view.stop is not None:
+        return StoppedEarly(
+            f"stopped early: {view.stop}. {ledger['unasked']:,} records were not asked; "
+            "the same command goes on from here"
+        )
+    share = ledger["failed"] / ledger["records"] if ledger["records"] else 0.0
+    if share > settings.max_failed:
+        return TooManyFailed(
+            f"{ledger['failed']:,} records failed ({share:.2%}, allowed {settings.max_failed:.2%}); "
+            f"see failed.jsonl in {settings.out}"
+        )
+    return None

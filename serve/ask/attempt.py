@@ -80,11 +80,14 @@ class Attempt:
                     content=orjson.dumps(body),
                     headers={"content-type": "application/json"},
                 )
-        except (TimeoutError, httpx.TimeoutException) as error:
+        except TimeoutError as error:
             raise TimedOut(f"{self._base_url} gave no answer within {limit:.0f} s") from error
         except httpx.HTTPError as error:
-            kind = type(error).__name__
-            raise Unavailable(f"{self._base_url} could not be reached: {kind}") from error
+            # The transport calls every lost or refused connection a ConnectTimeout.
+            if isinstance(error.__cause__, TimeoutError):
+                raise TimedOut(f"{self._base_url} could not be reached in time") from error
+            reason = self._safe(str(error) or type(error).__name__)
+            raise Unavailable(f"{self._base_url} did not answer: {reason}") from error
         seconds = time.monotonic() - started
         headers = {name.lower(): value for name, value in response.headers.items()}
         try:
