@@ -63,10 +63,14 @@ class CleanSettings:
 
 
 class Cleaner:
-    """Cleans the records of one slice and counts them in `counts`."""
+    """Cleans the records of one slice and counts them in `counts`. `sampled`: the greatest id
+    that a sample keeps, None for all."""
 
-    def __init__(self, settings: CleanSettings, counts: SliceCounts) -> None:
+    def __init__(
+        self, settings: CleanSettings, counts: SliceCounts, sampled: str | None = None
+    ) -> None:
         self.counts = counts
+        self._sampled = sampled
         self._settings = settings
         self._skip = _any_of(settings.skip)
         self._drafting = Drafting(
@@ -81,22 +85,23 @@ class Cleaner:
         value, flags = normalise(raw.value) if isinstance(raw.value, str) else (raw.value, ())
         draft = self._drafting.draft(value)
         draft.text, more = normalise(draft.text)
-        if reason := self._left_out(value, draft):
+        record_id = _id(raw.source, raw.position)
+        if reason := self._left_out(record_id, value, draft):
             self.counts.skipped += 1
             return Skipped(raw.source, raw.position, reason)
         if not draft.text:
             return self._rejected(Rejected(raw.source, raw.position, "empty"))
-        record = self._record(raw, draft, (*raw.flags, *flags, *more, *draft.flags))
+        record = self._record(record_id, raw, draft, (*raw.flags, *flags, *more, *draft.flags))
         self._count(record)
         return record
 
-    def _record(self, raw: Raw, draft: Draft, flags: tuple[str, ...]) -> Record:
+    def _record(self, record_id: str, raw: Raw, draft: Draft, flags: tuple[str, ...]) -> Record:
         text = self._masked(draft.text)
         tokens = count(text)
         lane: Lane = "slow" if tokens + WIRE_TOKENS + RESERVE_TOKENS > SLOW_OVER else "fast"
         names = {part: self._masked(normalise(name)[0]) for part, name in draft.names.items()}
         return Record(
-            id=_id(raw.source, raw.position),
+            id=record_id,
             source=raw.source,
             position=raw.position,
             time=draft.time,
@@ -115,7 +120,7 @@ class Cleaner:
             flags=tuple(sorted(set(flags))) if flags else (),
         )
 
-    def _left_out(self, value: object, draft: Draft) -> str | None:
+    def _left_out(self, record_id: str, value: object, draft: Draft) -> str | None:
         """The filter that leaves this record out, if one does."""
         settings = self._settings
         if draft.time is not None:
@@ -124,7 +129,9 @@ class Cleaner:
             if settings.until is not None and draft.time >= settings.until:
                 return "until"
         searched = value if isinstance(value, str) else draft.text
-        return "skip" if self._skip is not None and self._skip.search(searched) else None
+        if self._skip is not None and self._skip.search(searched):
+            return "skip"
+        return "sample" if self._sampled is not None and record_id > self._sampled else None
 
     def _rejected(self, rejected: Rejected) -> Rejected:
         self.counts.rejected += 1

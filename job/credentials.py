@@ -15,12 +15,10 @@ from functools import lru_cache
 from job.private import Found
 from job.words import holds_any, listed, lowered
 
-_FORM_HINTS = (
-    ("_", listed("ghp_, gho_, ghu_, ghs_, ghr_, sk_, rk_, github_pat_, hf_, npm_")),
-    ("-", listed("sk-, glpat-, xox, pypi-")),
-    ("", listed("eyJ, AKIA, ASIA, LTAI, AKID, AIza, SG.")),
-)
-"""What a form begins with, under a character that it has: looked for before the costly search."""
+_FORM_HINTS = listed("sk-, glpat-, xox, pypi-, eyJ, AKIA, ASIA, LTAI, AKID, AIza, SG.")
+_JOINED = re.compile("_(?=[0-9]{0,20}[A-Za-z])[A-Za-z0-9]{10}")
+"""What every form has, looked for before the costly search: its first letters, or `_` and ten
+letters and digits (`ghp_`, `sk_live_`)."""
 
 _FORM = re.compile(
     r"""
@@ -57,13 +55,10 @@ _BASIC = re.compile(
 )
 _COOKIE = re.compile(r"cookie[\"']?\s?[:=]\s?[\"']?([^\s<\"'][^\n\"']*)", re.IGNORECASE)
 
-_PASSWORDS = listed("password, passwd, passphrase, passcode, pwd, 密码, 口令, 密碼")
-_TOKENS = listed("token, secret, credential, jsessionid, phpsessid, 令牌, 密钥, 凭证")
-_NAMES = (
-    *((name, True) for name in _PASSWORDS),
-    *((name, False) for name in _TOKENS),
-    ("key", False),
-)
+_PASSWORDS = listed("password, passwd, passphrase, passcode, pwd")
+_PASSWORDS_ZH = listed("密码, 口令, 密碼")
+_SECRETS = listed("token, secret, credential, jsessionid, phpsessid, key")
+_SECRETS_ZH = listed("令牌, 密钥, 凭证")
 _WHICH_KEY = re.compile(
     r"(?:api|access|secret|private|app|auth|account|encryption|signing|master|service)[_ -]?\Z",
     re.IGNORECASE,
@@ -91,7 +86,7 @@ _ENDS_A_CLAUSE = re.compile(r"\s*(?:\Z|\n|[,;.!?)\]}\"'，。；！？）】])")
 def credentials(text: str) -> list[Found]:
     """Every credential of the text, in no particular order; spans may overlap."""
     spans: list[tuple[int, int]] = []
-    if any(char in text and holds_any(text, hints) for char, hints in _FORM_HINTS):
+    if holds_any(text, _FORM_HINTS) or _JOINED.search(text):
         spans += (match.span() for match in _FORM.finditer(text))
     if "-----BEGIN" in text:
         spans += (match.span() for match in _PRIVATE_KEY.finditer(text))
@@ -104,13 +99,18 @@ def credentials(text: str) -> list[Found]:
         spans += (match.span(1) for match in _BASIC.finditer(text))
     if "cookie" in lower:
         spans += (match.span(1) for match in _COOKIE.finditer(text))
-    for name, password in _NAMES:
+    for name in _PASSWORDS + _SECRETS:
         if name in lower:
-            spans += _under(name, password, text, lower)
+            spans += _under(name, text, lower)
+    if not text.isascii():
+        for name in _PASSWORDS_ZH + _SECRETS_ZH:
+            if name in lower:
+                spans += _under(name, text, lower)
     return [Found(start, end, "secret", text[start:end]) for start, end in spans]
 
 
-def _under(name: str, password: bool, text: str, lower: str) -> Iterator[tuple[int, int]]:
+def _under(name: str, text: str, lower: str) -> Iterator[tuple[int, int]]:
+    password = name in _PASSWORDS or name in _PASSWORDS_ZH
     at = lower.find(name)
     while at >= 0:
         after = at + len(name)
@@ -152,11 +152,17 @@ def _is_random(value: str) -> bool:
     return len(value) >= 20 or any(c.isdigit() for c in value)
 
 
+_NAMES_OF_FIELDS = (
+    *(_PASSWORDS + _PASSWORDS_ZH + _SECRETS_ZH),
+    *listed("token, secret, jsessionid, phpsessid"),
+)
+
+
 @lru_cache(maxsize=4096)
 def names_a_credential(name: str) -> bool:
     """Whether a field of this name holds a credential: `password`, `clientSecret`, `api_key`."""
     word = "".join(c for c in name.lower() if c.isalnum())
-    if word.endswith((*_PASSWORDS, "token", "secret", "jsessionid", "phpsessid", "令牌", "密钥")):
+    if word.endswith(_NAMES_OF_FIELDS):
         return True
     if word.endswith("key"):
         return bool(_WHICH_KEY.search(word[:-3]))

@@ -14,7 +14,7 @@ from typing import Any
 
 from job.head import read_head
 from job.records import Kind
-from job.render import Hide, key_values
+from job.render import Hide, key_values, scalar
 from job.scales import level_of, rating_of
 from job.shape import Path, Shape, at_path, named, plain, shape_of
 from job.times import parse
@@ -185,14 +185,18 @@ class _Fields:
     def set_names(self, draft: Draft) -> None:
         """User, session, service and host."""
         for part in _NAMES:
-            found = None
-            if part in self.mapped and (at := at_path(self.data, self.mapped[part])):
-                found = at if at[1] not in (None, "") else None
-            found = found or named(self.data, self.shape, part)
+            found = self._mapped_name(part) or named(self.data, self.shape, part)
             if found is not None:
-                draft.names[part] = str(found[1])
+                draft.names[part] = found[1]
                 if part not in _STAYS_IN_TEXT:
                     self.taken.append(found[0])
+
+    def _mapped_name(self, part: str) -> tuple[Path, str] | None:
+        found = at_path(self.data, self.mapped[part]) if part in self.mapped else None
+        if found is None or isinstance(found[1], Mapping | list):
+            return None
+        name = scalar(found[1])
+        return (found[0], name) if name else None
 
     def opinion(self) -> str:
         """A user's own words: a title, if there is one, and the text."""

@@ -12,26 +12,32 @@ from typing import NamedTuple
 
 from job.scales import LEVELS
 from job.times import leading, parse
+from job.words import listed
 
-_UPPER = "|".join(
-    sorted((word.upper() for word in LEVELS if word.isascii()), key=len, reverse=True)
+_WORDS = listed(
+    "TRACE, DEBUG, VERBOSE, INFO, NOTICE, WARNING, WARN, ERROR, ERR, SEVERE, CRITICAL, CRIT",
+    "FATAL, ALERT, EMERGENCY, EMERG, PANIC",
 )
+"""Of all words for a level those that a layout writes in capitals without more ado."""
+_UPPER = "|".join(_WORDS)
 _ANY = "|".join(sorted(LEVELS, key=len, reverse=True))
+_CALLED = "|".join((*_WORDS, *(word for word in LEVELS if not word.isascii())))
 _GAP = r"[ \t]*(?:(?:[:|,：]|-(?=\s))[ \t]*){0,4}"
 _END = r"(?=[\s:：|,\-\[(]|\Z)"
 _LEVEL = re.compile(
     rf"{_GAP}(?:(?P<plain>{_UPPER})[0-9]?{_END}"
     rf"|[\[(<【](?P<boxed>(?i:{_ANY}))[\])>】]"
-    rf"|(?P<called>(?i:{_ANY}))(?=[:：|]))"
+    rf"|(?P<called>{_CALLED}|{_UPPER.lower()})(?=[:：|]))"
 )
-"""A level that comes next: in capitals, in brackets, or before a colon or a bar."""
+"""A level that comes next: in capitals, in brackets, or before a colon or a bar. `Error:` is how
+the messages of exceptions begin and none."""
 _COLUMNS = re.compile(
     r"""
     (?P<before> [ \t]*
       (?: \[[^\]\n]{0,80}\] [ \t]*                                         # [main]
         | \| [^|\n]{0,80} (?=\|)                                            # |web
         | (?:-[ \t])? [\w.$/-]{1,80} [ \t]+ - (?=[ \t]) [ \t]*              # - root -
-        | [^\s|]{1,80} [ \t]+ [\w./-]{1,60} (?:\[\d{1,9}\])? : [ \t]+      # host app[7]:
+        | [^\s|]{1,80} [ \t]+ [\w./-]{1,60} \[\d{1,9}\] : [ \t]+          # host app[7]:
       ){1,3} )
     """
     rf"{_GAP}[\[(<]?(?P<level>{_UPPER})[\])>]?{_END}",

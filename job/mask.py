@@ -48,6 +48,7 @@ class Masker:
             )
         self._key = key
         self._kinds = frozenset(kinds)
+        self._numbers = not self._kinds.isdisjoint(NUMBER_KINDS)
         self._own = {name: _own_pattern(name, text) for name, text in (own or {}).items()}
         self.enabled = enabled
 
@@ -105,11 +106,11 @@ class Masker:
         found = credentials(shadow) if "secret" in kinds else []
         for name, pattern in self._own.items():
             found += (Found(*m.span(), name, m[0]) for m in pattern.finditer(text) if m[0])
-        if "email" in kinds and "@" in shadow:
+        if "@" in shadow and "email" in kinds:
             found += emails(shadow)
-        if not kinds.isdisjoint(NUMBER_KINDS):
-            found += (one for one in numbers(shadow) if one.kind in kinds)
-        if "ip" in kinds:
+        if self._numbers:
+            found += [one for one in numbers(shadow) if one.kind in kinds]
+        if "ip" in kinds and ("::" in shadow or shadow.count(":") >= 7):
             found += ipv6(shadow)
         return found
 

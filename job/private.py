@@ -46,6 +46,7 @@ _NOT_A_TOP_DOMAIN = re.compile(
 _NUMBER = re.compile(
     r"""
     [0-9+(] (?<! [A-Za-z0-9_] . ) (?<! [A-Za-z0-9_]\. . ) (?<! [A-Za-z_]- . )
+    (?= [0-9.()+ -]{6} )                                  # the shortest is 1.1.1.1
     (?:
       (?P<ip> (?<=[0-9]) [0-9]{0,2} \. [0-9]{1,3} \. [0-9]{1,3} \. [0-9]{1,3} )
     | (?<! [0-9]- . ) (?:
@@ -221,9 +222,7 @@ def is_card(digits: str, *, any_issuer: bool = False) -> bool:
 
 def ipv6(text: str) -> list[Found]:
     """IPv6 addresses but loopback and `::`; `a::b` of a programming language is none."""
-    found: list[Found] = []
-    if "::" not in text and text.count(":") < 7:
-        return found
+    found = []
     for match in _IPV6.finditer(text):
         groups = match[0].split(":")
         if max(map(len, groups)) < 3 and len(groups) < 5:

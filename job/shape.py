@@ -53,12 +53,12 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "聊天记录, 会话记录, 会话内容",
     ),
     "prompt": listed(
-        "prompt, question, query, instruction, input, userinput, usermessage, 问题, 提问",
+        "prompt, question, query, instruction, input, userinput, usermessage, human, 问题, 提问",
         "用户输入",
     ),
     "reply": listed(
-        "response, answer, completion, output, reply, assistantresponse, botresponse, 回答, 答案",
-        "回复, 机器人回复, 模型输出",
+        "response, answer, completion, output, reply, assistantresponse, botresponse, assistant",
+        "bot, 回答, 答案, 回复, 机器人回复, 模型输出",
     ),
     "message": listed(
         "message, msg, log, text, content, body, event, description, detail, details, 消息, 日志",

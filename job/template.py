@@ -156,7 +156,7 @@ def _codes(text: str) -> list[tuple[int, int]]:
     lower = lowered(text)
     if holds_any(lower, _HINTS) or (not text.isascii() and holds_any(text, _HINTS_ZH)):
         spans += (match.span() for match in _CODE.finditer(lower) if _is_code(lower, match))
-    if holds_any(text, _REQUEST_HINTS):
+    if (" /" in text or " http" in text) and holds_any(text, _REQUEST_HINTS):
         spans += (match.span(match.lastgroup or 0) for match in _REQUEST.finditer(text))
     return sorted(spans)
 

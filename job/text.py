@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from job.words import holds_any
+
 _ANSI = re.compile(
     r"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b\n]{0,500}(?:\x07|\x1b\\)|[@-Z\\-_])"
 )
@@ -20,12 +22,17 @@ _ZERO_WIDTH = re.compile(
 """Invisible characters; a joiner inside an emoji stays, or the emoji would fall apart."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _LINE_ENDS = re.compile("\r\n|[\r\x85\u2028\u2029]")
-_TRAILING = re.compile(r"[^\S\n]+(?=\n)")
+_ODD = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]"
+)
+"""One of these is in every text that the expressions above would change."""
+_BEFORE_LINE_END = (" \n", "\t\n", "\u3000\n", "\xa0\n")
 
+_ASCII = re.compile("[\x00-\x7f]+")
+_ASCII_NO_LETTERS = bytes(c for c in range(128) if not chr(c).isalpha())
 _CJK = re.compile("[㐀-䶿一-鿿豈-﫿\U00020000-\U0003ffff]+")
-_KANA_OR_HANGUL = re.compile("[\u3040-\u30ff\uac00-\ud7af]+")
-_LATIN = re.compile("[A-Za-z\u00c0-\u024f]+")
-_LETTERS = re.compile(r"[^\W\d_]+")
+_KANA_OR_HANGUL = re.compile("[\u3040-\u30ff\uac00-\ud7af]")
+_LATIN = re.compile("[\u00c0-\u024f]")
 _ZH_SHARE = 0.2
 """Of the letters: one Chinese character says about as much as three Latin letters."""
 
@@ -36,20 +43,28 @@ def normalise(text: str) -> tuple[str, tuple[str, ...]]:
     odd: `ansi`, `lone_surrogate`, `zero_width`, `control`."""
     if text.isascii() and text.isprintable():
         return text.strip(" "), ()
-    flags = []
-    if "\x1b" in text:
-        text, found = _ANSI.subn("", text)
-        flags += ["ansi"] * bool(found)
-    text = _LINE_ENDS.sub("\n", text)
+    flags: tuple[str, ...] = ()
+    if _ODD.search(text):
+        text, flags = _without_odd(text)
     if not text.isascii():
-        text, found = _SURROGATE.subn("\ufffd", text)
-        flags += ["lone_surrogate"] * bool(found)
-        text, found = _ZERO_WIDTH.subn("", text)
-        flags += ["zero_width"] * bool(found)
         text = unicodedata.normalize("NFC", text)
+    if holds_any(text, _BEFORE_LINE_END):
+        text = "\n".join(map(str.rstrip, text.split("\n")))
+    return text.strip(), flags
+
+
+def _without_odd(text: str) -> tuple[str, tuple[str, ...]]:
+    flags = []
+    text, found = _ANSI.subn("", text)
+    flags += ["ansi"] * bool(found)
+    text = _LINE_ENDS.sub("\n", text)
+    text, found = _SURROGATE.subn("\ufffd", text)
+    flags += ["lone_surrogate"] * bool(found)
+    text, found = _ZERO_WIDTH.subn("", text)
+    flags += ["zero_width"] * bool(found)
     text, found = _CONTROL.subn(" ", text)
     flags += ["control"] * bool(found)
-    return _TRAILING.sub("", text).strip(), tuple(flags)
+    return text, tuple(flags)
 
 
 def language(text: str) -> str:
@@ -57,12 +72,12 @@ def language(text: str) -> str:
     most of them, else "other" (Japanese and Korean too)."""
     if text.isascii():
         return "en" if any(map(str.isalpha, text)) else "other"
-    letters = _length(_LETTERS, text)
-    chinese = _length(_CJK, text)
+    latin = len(text.encode("ascii", "ignore").translate(None, _ASCII_NO_LETTERS))
+    beyond_ascii = _ASCII.sub("", text)
+    others = _CJK.sub("", beyond_ascii)
+    chinese = len(beyond_ascii) - len(others)
+    letters = latin + chinese + sum(map(str.isalpha, others))
     if letters and chinese >= _ZH_SHARE * letters:
-        return "zh" if _length(_KANA_OR_HANGUL, text) < chinese / 4 else "other"
-    return "en" if letters and _length(_LATIN, text) > letters / 2 else "other"
-
-
-def _length(pattern: re.Pattern[str], text: str) -> int:
-    return sum(map(len, pattern.findall(text)))
+        return "zh" if len(_KANA_OR_HANGUL.findall(others)) < chinese / 4 else "other"
+    latin += len(_LATIN.findall(others))
+    return "en" if latin > letters / 2 else "other"
