@@ -76,6 +76,9 @@ class Encoding:
         return bool(_ESCAPED.search(text)) if self.unit == 1 else "\ufffd" in text
 
 
+UTF8 = Encoding()
+
+
 def repair(text: str) -> str:
     """Decoded text with every lone surrogate as U+FFFD: valid Unicode again."""
     return _SURROGATE.sub("\ufffd", text)
@@ -90,17 +93,17 @@ def detect(sample: bytes) -> Encoding:
     if b"\0" in sample and (wide := _wide(sample)):
         return Encoding(wide)
     beyond = len(sample.translate(None, bytes(range(128))))
-    text, bad = Encoding().decode(sample)
+    text, bad = UTF8.decode(sample)
     if not bad:
-        return Encoding()
+        return UTF8
     undecoded = len(_ESCAPED.findall(text))
     if undecoded * 10 <= beyond or beyond < _MIN_EVIDENCE:
-        return Encoding()
+        return UTF8
     if _is_chinese(sample, beyond):
         return Encoding("gb18030")
     telling = b"\n".join(line for line in sample.split(b"\n") if not line.isascii())
     best = from_bytes(telling[:_DETECTOR_BYTES], cp_isolation=_DETECTABLE).best()
-    return Encoding(best.encoding) if best else Encoding()
+    return Encoding(best.encoding) if best else UTF8
 
 
 def _wide(sample: bytes) -> str | None:

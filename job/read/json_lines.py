@@ -21,6 +21,8 @@ def read_json_lines(
 ) -> Iterator[Raw | Rejected]:
     """The records of the lines that start before `end` (a byte offset; None: all of them)."""
     for block in blocks:
+        if end is not None and block.position >= end:
+            return
         if block.too_long:
             yield too_long(source, block.position, encoding.decode(block.data)[0])
         elif encoding.codec == "utf-8":

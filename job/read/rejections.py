@@ -61,6 +61,6 @@ def binary(source: str) -> Rejected:
     return _rejected(source, 0, "binary", "the file does not hold text")
 
 
-def unreadable(source: str, error: OSError) -> Rejected:
+def unreadable(source: str, position: int, error: OSError) -> Rejected:
     """A file that was found and cannot be opened or read."""
-    return _rejected(source, 0, "unreadable", str(error))
+    return _rejected(source, position, "unreadable", str(error))

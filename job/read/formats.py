@@ -1,0 +1,111 @@
+"""What a file is, from a sample of it.
+
+Invariant: a format only decides how a file is read, never whether: every file of text has one, and
+what does not fit it is rejected record by record.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from job import times
+from job.read.dialect import Dialect, find_dialect, is_table
+from job.read.documents import array_path, is_document
+from job.read.logfmt import parse_logfmt
+from job.read.text_log import looks_continued, strip_ansi
+
+FormatName = Literal["jsonl", "json", "csv", "text", "logfmt", "mixed", "binary", "empty"]
+
+LINE_FORMATS: frozenset[str] = frozenset({"jsonl", "text", "logfmt", "mixed"})
+"""Formats in which a reader finds its first record from any place in the file."""
+
+_JSON_LINES = {".jsonl", ".ndjson"}
+_MIXED_SHARE = 0.1
+"""Below this share of JSON and logfmt lines, a log with times holds them as part of its records."""
+_TIMED_SHARE = 0.2
+"""Share of the lines that are no continuations from which a log's records open with times."""
+_BINARY = 8, 0.05
+"""Control and undecoded characters, and their share, above which a file is no text."""
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffd\udc80-\udcff]")
+_SAMPLE_LINES = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How the records of a file are found.
+
+    `timed`: records open with a time (text, logfmt, mixed). `path`: the keys from the outside in
+    to the array that holds the records of a JSON object. `dialect`: of a csv.
+    """
+
+    name: FormatName
+    timed: bool = False
+    path: tuple[str, ...] = ()
+    dialect: Dialect | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What is known of a file's text. `text`: its beginning, in whole lines where it has any;
+    `complete`: that is the whole file; `elsewhere`: whole lines from other places in it."""
+
+    name: str
+    text: str
+    complete: bool
+    elsewhere: Sequence[str] = ()
+
+
+def find_format(sample: Sample, is_time: Callable[[str], bool]) -> Format:
+    """The format of a file. `is_time`: whether the text of a cell is a time."""
+    text = sample.text.lstrip("\ufeff")
+    if not text.strip():
+        return Format("empty" if sample.complete else "text")
+    odd = len(_CONTROL.findall(text))
+    if odd > _BINARY[0] and odd > _BINARY[1] * len(text):
+        return Format("binary")
+    extension = extension_of(sample.name)
+    lines = [line for line in text.split("\n")[:_SAMPLE_LINES] if line.strip()]
+    alone = sample.complete and len(lines) == 1 and extension not in _JSON_LINES
+    if is_document(text, sample.complete) and (alone or not _is_json(lines[0])):
+        return Format("json", path=array_path(text))
+    lines += sample.elsewhere
+    is_json = [_is_json(line) for line in lines]
+    objects = sum(is_json)
+    like_json = sum(
+        json or line.startswith('{"') for json, line in zip(is_json, lines, strict=True)
+    )
+    named = extension in _JSON_LINES and 2 * objects >= len(lines)
+    if objects and (like_json == len(lines) or named):
+        return Format("jsonl")
+    if is_table(extension) and not objects:
+        return Format("csv", dialect=find_dialect(text, sample.complete, extension, is_time))
+    plain = [line for line, known in zip(lines, is_json, strict=True) if not known]
+    texts = [strip_ansi(line) for line in plain if parse_logfmt(line.strip()) is None]
+    opening = [line for line in texts if not looks_continued(line)]
+    timed = sum(map(times.starts_record, opening)) >= max(_TIMED_SHARE * len(opening), 1)
+    if len(lines) - len(texts) >= _MIXED_SHARE * len(lines):
+        return Format("mixed" if objects or texts else "logfmt", timed)
+    if not timed and (dialect := find_dialect(text, sample.complete, extension, is_time)):
+        return Format("csv", dialect=dialect)
+    return Format("text", timed)
+
+
+def extension_of(name: str) -> str:
+    """The extension of a file's name, lower case, below that of its compression."""
+    return posixpath.splitext(re.sub(r"\.(gz|zst)$", "", name.lower()))[1]
+
+
+def _is_json(line: str) -> bool:
+    """Whether a line is a JSON object or array."""
+    if line.lstrip()[:1] not in ("{", "["):
+        return False
+    try:
+        json.loads(line, strict=False)
+    except (ValueError, RecursionError):
+        return False
+    return True

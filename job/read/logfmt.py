@@ -1,0 +1,31 @@
+"""logfmt: a line of key=value pairs."""
+
+from __future__ import annotations
+
+import json
+import re
+
+_KEY = r"[A-Za-z_@][\w.@/-]*"
+_QUOTED = r'"(?:[^"\\\n]|\\.)*+"'
+_PAIR = rf"{_KEY}=(?:{_QUOTED}|[^\s\"]*+)"
+LOGFMT_LINE = rf"{_PAIR}(?:[ \t]+{_PAIR})+[ \t\r]*(?=\n|$)"
+"""The source of a pattern for a whole line of at least two pairs and nothing else."""
+_LINE = re.compile(LOGFMT_LINE)
+_PAIRS = re.compile(rf"({_KEY})=(?:({_QUOTED})|([^\s\"]*+))")
+
+
+def parse_logfmt(line: str) -> tuple[dict[str, str], bool] | None:
+    """The pairs of a line, and whether a key came twice (the last one counts); None where the
+    line is not logfmt throughout."""
+    if not _LINE.fullmatch(line):
+        return None
+    found = _PAIRS.findall(line)
+    pairs = {key: _unquoted(quoted) if quoted else bare for key, quoted, bare in found}
+    return pairs, len(pairs) != len(found)
+
+
+def _unquoted(text: str) -> str:
+    try:
+        return str(json.loads(text, strict=False))
+    except ValueError:
+        return text[1:-1]

@@ -1,0 +1,160 @@
+"""Inputs -> what each file is, how it is read, and the slices in which it is.
+
+Invariant: planning looks at a bounded part of each file (its beginning, and a few windows further
+on), except that a large table is scanned once for places where it may be cut; the same inputs give
+the same plan on every machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import date, tzinfo
+from itertools import islice, pairwise
+
+from job import times
+from job.read.dialect import row_cuts
+from job.read.encoding import Encoding
+from job.read.formats import LINE_FORMATS, Format, Sample, find_format
+from job.read.inputs import Found, find_files
+from job.read.look import Look, look_at
+from job.read.slices import Slice, read_slice
+from job.read.streams import ByteStream, Compression, Location
+from job.records import Raw, Rejected
+
+SLICE_BYTES = 16 << 20
+_SAMPLE_RECORDS = 50
+_OPENERS = 16
+"""Files looked at at once: on object storage each look is a few round trips."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """A file as it was understood.
+
+    `source`: its name in records and reports. `input`: index of the input it was found under.
+    `size`: bytes on disk. `fingerprint`: of its size, beginning and end. `problem`: why it cannot
+    be read, or None.
+    """
+
+    source: str
+    location: Location
+    input: int
+    size: int
+    compression: Compression
+    encoding: Encoding
+    format: Format
+    slices: tuple[Slice, ...]
+    fingerprint: str
+    problem: str | None = None
+
+    @property
+    def sample(self) -> tuple[Raw | Rejected, ...]:
+        """The first records of the file, read anew each time."""
+        return tuple(islice(read_slice(self.slices[0]), _SAMPLE_RECORDS)) if self.slices else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All files of a run. `ignored`: entries below the inputs that were passed by: hidden ones and
+    those that are no files."""
+
+    files: tuple[FilePlan, ...]
+    ignored: int
+
+    @property
+    def slices(self) -> tuple[Slice, ...]:
+        return tuple(part for file in self.files for part in file.slices)
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for the same names and contents: tells whether a rerun has the same inputs."""
+        lines = [f"{file.source}\0{file.fingerprint}" for file in self.files]
+        return hashlib.blake2b("\n".join(lines).encode(errors="surrogateescape")).hexdigest()[:32]
+
+
+def plan_inputs(
+    inputs: Sequence[str], *, reference: date, zone: tzinfo, slice_bytes: int = SLICE_BYTES
+) -> Plan:
+    """How the files below the inputs (paths, folders, globs, URIs) are read.
+
+    `reference` and `zone` complete times that are written without a date or an offset.
+    `slice_bytes`: about how large a slice becomes. Raises InputError for an input that holds no
+    file.
+    """
+    found, ignored = find_files(inputs)
+
+    def is_time(text: str) -> bool:
+        return times.parse(text, reference, zone) is not None
+
+    with ThreadPoolExecutor(_OPENERS) as pool:
+        files = pool.map(lambda file: _plan_file(file, is_time, slice_bytes), found)
+        return Plan(tuple(files), ignored)
+
+
+def _plan_file(file: Found, is_time: Callable[[str], bool], slice_bytes: int) -> FilePlan:
+    problem, form, cuts = None, Format("text"), [0, None]
+    look = Look()
+    try:
+        look = look_at(file.location, file.size)
+        form = find_format(Sample(file.name, look.text, look.complete, look.elsewhere), is_time)
+        cuts = _cuts(file, look, form, slice_bytes)
+        problem = look.damage
+    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
+        # The reader meets the same error and rejects the file by it.
+        problem = str(error)
+    ends = list(pairwise(cuts))
+    slices = tuple(
+        Slice(
+            file.name,
+            file.location,
+            index,
+            start or 0,
+            end,
+            file.size if end is None else end - (start or 0),
+            look.compression,
+            look.encoding,
+            form,
+        )
+        for index, (start, end) in enumerate(ends)
+    )
+    return FilePlan(
+        file.name,
+        file.location,
+        file.input,
+        file.size,
+        look.compression,
+        look.encoding,
+        form,
+        slices,
+        look.fingerprint,
+        problem,
+    )
+
+
+def _cuts(file: Found, look: Look, form: Format, slice_bytes: int) -> list[int | None]:
+    """Where the slices of a file begin and end; None at the end of one whose length is unknown or
+    of no matter."""
+    if form.name == "empty" and not look.damage:
+        return [0]
+    one_byte = look.compression == "none" and look.encoding.unit == 1
+    tabular = form.dialect is not None
+    if not one_byte or not (form.name in LINE_FORMATS or tabular):
+        return [0, None]
+    if form.dialect and form.dialect.quoted:
+        if look.encoding.codec != "utf-8" or file.size < 2 * slice_bytes:
+            return [0, file.size]
+        chunks = ByteStream(file.location, "none", look.encoding.bom)
+        inner = row_cuts(chunks, look.encoding.bom, form.dialect.delimiter, slice_bytes)
+        return [0, *(cut for cut in inner if cut < file.size), file.size]
+    begin = look.encoding.bom
+    length = file.size - begin
+    count = max(min(round(length / slice_bytes), length), 1)
+    return [0, *(begin + length * n // count for n in range(1, count)), file.size]
