@@ -1,0 +1,49 @@
+"""Why, as the text itself says it: an effect and a cause around a connective. Pure.
+
+Invariant: both are spans of the text; a cause is `stated` only where a connective of cause says so,
+and `inferred` where one thing only came after another.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from job.extractive.grammar import Grammar
+from job.extractive.spans import size, trim
+from job.extractive.tone import tone
+from job.records import Basis
+
+_LONGEST = 400
+"""Characters of a sentence that are looked at: the patterns take time by its square."""
+_EDGES = ",;:.!?，；：。！？、()（）\"'“”"
+
+
+class Split(NamedTuple):
+    """The spans of effect and cause; the effect may be empty or hollow ("that was")."""
+
+    effect: tuple[int, int]
+    cause: tuple[int, int]
+    basis: Basis
+
+
+def split(low: str, start: int, end: int, rules: tuple[Grammar, ...]) -> Split | None:
+    """The first effect and cause that a connective joins in the span, the surest first."""
+    end = min(end, start + _LONGEST)
+    for rule in rules:
+        for connective in rule.connectives:
+            match = connective.pattern.match(low, start, end)
+            if match is None:
+                continue
+            effect = trim(low, *match.span("e"), _EDGES)
+            cause = trim(low, *match.span("c"), _EDGES)
+            if size(low[cause[0] : cause[1]]) < 2:
+                continue
+            if connective.weak and tone(low, *effect, rules).failure < 2:
+                continue
+            return Split(effect, cause, connective.basis)
+    return None
+
+
+def hollow(part: str, rules: tuple[Grammar, ...]) -> bool:
+    """Whether an effect says nothing of its own, so that it means what was said before."""
+    return any(rule.hollow.fullmatch(part) for rule in rules)

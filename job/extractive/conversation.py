@@ -1,0 +1,99 @@
+"""Conversations between a user and an assistant or agent. Pure.
+
+Invariant: the user's turns say what went wrong; the assistant's count only for what it admits it
+could not do. A turn that asks for work ("write a story about a failed climb") is material, not a
+report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice, pairwise
+
+from job.extractive.issues import Clause, Reading, praise, problem, read_clauses, worst_of
+from job.extractive.spans import Turn, sentences, size, turns
+from job.extractive.tone import NONE
+from job.records import Answer
+
+OUTSPOKEN = 2
+"""The praise (see `Tone`) that makes a conversation positive: a mere liking does not."""
+SPARSE = 3
+"""Of a smaller `size` nothing can be told."""
+CERTAIN = 3
+LONG = 160
+"""Characters of the user's turns above which a single likely sign may be talk by the way."""
+HINTS = 3
+"""Likely signs that make a long conversation a problem where none is certain."""
+APOLOGETIC = 2
+"""Sentences at the beginning of a turn in which an assistant says what it cannot do."""
+
+
+def conversation_answer(reading: Reading) -> Answer:
+    """A problem with one issue, else what the user praised, else normal."""
+    said = turns(reading.low)
+    found = [clause for turn in said if turn.user for clause in _reported(reading, turn)]
+    if _tells_of_trouble(found):
+        return Answer("problem", (problem(reading, found, worst_of(found)),))
+    for turn in said:
+        if not turn.user and (admitted := _admitted(reading, turn)):
+            return Answer("problem", (problem(reading, admitted, worst_of(admitted)),))
+    lamented = _lamented(reading, said, found)
+    if lamented:
+        return Answer("problem", (problem(reading, found, worst_of(lamented)),))
+    pleased = [clause for clause in found if clause.tone.praise >= OUTSPOKEN]
+    if pleased:
+        return Answer("positive", (praise(reading, pleased),))
+    return Answer("normal" if size(reading.low) >= SPARSE else "unclear")
+
+
+def _tells_of_trouble(found: Sequence[Clause]) -> bool:
+    """Whether the user's clauses report a problem; the more is said, the less one hint means."""
+    weights = [clause.tone.trouble for clause in found]
+    if max(weights, default=0) == CERTAIN:
+        return True
+    length = sum(clause.end - clause.start for clause in found)
+    needed = 1 if length <= LONG else HINTS
+    return sum(weight >= 2 for weight in weights) >= needed
+
+
+def _reported(reading: Reading, turn: Turn) -> list[Clause]:
+    """The clauses of a user's turn; those of requests without their tone."""
+    low, rules = reading.low, reading.rules
+    reported: list[Clause] = []
+    material = False
+    for sentence in sentences(low, turn.start, turn.end):
+        asks = any(rule.task.match(low, *sentence) for rule in rules)
+        about_self = any(rule.about_self.search(low, *sentence) for rule in rules)
+        material = material or (asks and not about_self and sentence[0] == turn.start)
+        clauses = read_clauses(low, [sentence], rules)
+        if material or (asks and not about_self):
+            clauses = [clause._replace(tone=NONE) for clause in clauses]
+        reported += clauses
+    return reported
+
+
+def _lamented(
+    reading: Reading, said: Sequence[Turn], found: Sequence[Clause]
+) -> list[Clause]:
+    """What the user reported in words without a sign, and the other side said sorry for."""
+    low = reading.low
+    for turn, reply in pairwise(said):
+        if not turn.user or reply.user:
+            continue
+        if not any(rule.apology.search(low, reply.start, reply.end) for rule in reading.rules):
+            continue
+        told = [c for c in found if turn.start <= c.start < turn.end and c.tone is not NONE]
+        if told:
+            return told
+    return []
+
+
+def _admitted(reading: Reading, turn: Turn) -> list[Clause]:
+    """The clauses of the sentence in which the assistant says that it could not do something."""
+    low, rules = reading.low, reading.rules
+    for sentence in islice(sentences(low, turn.start, turn.end), APOLOGETIC):
+        if any(rule.admission.search(low, *sentence) for rule in rules):
+            clauses = read_clauses(low, [sentence], rules)
+            if worst_of(clauses).tone.failure >= 2:
+                return clauses
+    return []

@@ -1,0 +1,65 @@
+"""What a language tells the built-in analyst, and the shape in which it tells it.
+
+Invariant: patterns are matched against text of the same length as the record's, so that every
+position found is a position in the record.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from job.records import Basis
+
+
+class Connective:
+    """One way to say why: a pattern with the groups `e` (effect) and `c` (cause).
+
+    `weak`: the word also means other things, so the effect must tell of a failure itself.
+    `basis`: `inferred` where the language gives only an order in time ("after the move, ...").
+    """
+
+    __slots__ = ("basis", "pattern", "weak")
+
+    def __init__(self, pattern: str, weak: bool = False, basis: Basis = "stated") -> None:
+        self.pattern = re.compile(pattern, re.DOTALL)
+        self.weak = weak
+        self.basis = basis
+
+
+def signs(groups: Iterable[tuple[str, str]], before: str = "", after: str = "") -> re.Pattern[str]:
+    """One pattern that finds every sign in one pass; at one place the earlier group wins.
+
+    `lastgroup` of a match is the name with a running number, since a name may come twice.
+    """
+    alternatives = (f"(?P<{name}_{n}>{pattern})" for n, (name, pattern) in enumerate(groups))
+    return re.compile(f"{before}(?:{'|'.join(alternatives)}){after}")
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """The rules of one language.
+
+    `signs`: words that say how a clause is meant. `connectives`: in order of reliability.
+    `task`: how a sentence begins that asks for work instead of telling; `about_self`: what makes
+    it tell all the same. `admission`: the assistant's words for what it could not do; `apology`: its
+    words on hearing of a problem. `contrast`,
+    `comma`: where a clause ends inside a sentence. `addition`: begins one more point. `leading`,
+    `trailing`: what adds nothing to an event. `pronoun`: begins a clause that needs the one before
+    it. `hollow`: an effect without content of its own ("the driver said it was").
+    """
+
+    signs: re.Pattern[str]
+    connectives: tuple[Connective, ...]
+    task: re.Pattern[str]
+    about_self: re.Pattern[str]
+    admission: re.Pattern[str]
+    apology: re.Pattern[str]
+    contrast: re.Pattern[str]
+    comma: re.Pattern[str]
+    addition: re.Pattern[str]
+    leading: re.Pattern[str]
+    trailing: re.Pattern[str]
+    pronoun: re.Pattern[str]
+    hollow: re.Pattern[str] = field(repr=False)
