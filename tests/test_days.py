@@ -5,25 +5,30 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC
 from pathlib import Path
 
 import orjson
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from job.records import RESULT_SCHEMA, Issue, Record, Result, results_to_table
-from scripts.days import score
+from job.clean import Cleaner, CleanSettings
+from job.mask import Masker
+from job.records import (
+    Raw,
+    Record,
+    SliceCounts,
+)
 from scripts.days.causes import LANGS, Topic, load_causes, load_praise
 from scripts.days.compose import Entry
-from scripts.days.day import apportion, words_of
+from scripts.days.day import DAY, apportion, words_of
+from scripts.days.files import CSV_HEADER
 from scripts.days.provider import poison_phrase, provider_truth
 from scripts.days.sample_day import write_sample_day
-from scripts.days.score import Prediction, evaluate, pairwise, read_predictions
 from scripts.days.seed_day import make_seed_day, write_seed_day
-from scripts.days.truth import TrueRecord, read_truth, write_truth
+from scripts.days.truth import TrueRecord, read_truth
 from serve.ask.tokens import count
 from serve.simulated_truth import Truth, answer_for
 
@@ -170,6 +175,44 @@ def test_the_simulated_provider_answers_every_record_as_the_truth_says(
         assert len(answers[cause.name]) >= 6, "a cause is worded in too few ways on this day"
 
 
+def _raw_records(folder: Path, truth: list[TrueRecord]) -> Iterator[tuple[TrueRecord, Raw]]:
+    """The records of a day as reading hands them to cleaning."""
+    for name in FILES:
+        content = (folder / name).read_bytes()
+        own = [true for true in truth if true.source == name]
+        ends = [*(true.position for true in own[1:]), len(content)]
+        for true, end in zip(own, ends, strict=True):
+            text = content[true.position : end].decode().rstrip("\n")
+            if name == "chat.jsonl":
+                yield true, Raw(name, true.position, orjson.loads(text), "json")
+            elif name == "feedback.csv":
+                cells = next(csv.reader(io.StringIO(text)))
+                row = dict(zip(CSV_HEADER.strip().split(","), cells, strict=True))
+                yield true, Raw(name, true.position, row, "csv")
+            else:
+                yield true, Raw(name, true.position, text, "text")
+
+
+def test_after_cleaning_nothing_folds_and_every_record_is_still_what_it_was(
+    tmp_path: Path,
+) -> None:
+    truth = write_seed_day(tmp_path, seed=1, records=3000, poison=3)
+    known = Truth.model_validate(provider_truth())
+    settings = CleanSettings(DAY.date(), UTC, Masker(b"key"))
+    cleaner = Cleaner(settings, SliceCounts("day", 0))
+    digests = set()
+    for true, raw in _raw_records(tmp_path / "input", truth):
+        record = cleaner.clean(raw)
+        assert isinstance(record, Record)
+        assert record.kind == true.kind
+        assert len(answer_for(known, record.text, "zh")["issues"]) == (true.cause is not None)
+        assert (poison_phrase() in record.text) == (true.outcome == "refused")
+        digests.add(record.digest)
+    assert len(digests) == 3000
+    assert cleaner.counts.masked["email"] > 0
+    assert cleaner.counts.masked["phone"] > 0
+
+
 def _records_of(topic: Topic, day: list[Entry]) -> int:
     return sum(entry.cause == topic.name for entry in day)
 
@@ -192,92 +235,3 @@ def test_apportion_adds_up_and_keeps_the_least(shares: list[float], least: int, 
     parts = apportion(shares, total, least)
     assert sum(parts) == total
     assert min(parts) >= least
-
-
-@pytest.mark.parametrize(
-    ("truth", "predicted", "precision", "recall", "f1"),
-    [
-        ("aabb", "xxyy", 1, 1, 1),
-        ("aabb", "xxxx", 2 / 6, 1, 0.5),
-        ("aaaa", "xxyy", 1, 2 / 6, 0.5),
-        ("aab", "xyx", 0, 0, 0),
-        ("ab", "xy", 1, 1, 1),
-    ],
-)
-def test_pairwise_on_known_cases(
-    truth: str, predicted: str, precision: float, recall: float, f1: float
-) -> None:
-    result = pairwise(truth, predicted)
-    assert (result.precision, result.recall, result.f1) == pytest.approx((precision, recall, f1))
-
-
-def test_pairwise_lets_records_without_a_theme_stand_alone() -> None:
-    assert pairwise("aaa", [None, None, None]).recall == 0
-    assert pairwise("aaa", ["x", "x", None]).recall == pytest.approx(1 / 3)
-
-
-def _true(position: int, outcome: str, cause: str | None) -> TrueRecord:
-    return TrueRecord("app.log", position, "operation", "en", outcome, cause)  # type: ignore[arg-type]
-
-
-def test_evaluation_counts_what_is_missing_wrong_and_held_by_themes() -> None:
-    truth = {
-        t.key: t
-        for t in (
-            _true(0, "problem", "a"),
-            _true(1, "problem", "a"),
-            _true(2, "problem", "b"),
-            _true(3, "normal", None),
-            _true(4, "refused", None),
-            _true(5, "problem", "b"),
-        )
-    }
-    said = {
-        ("app.log", 0): Prediction("answered", "problem", "t1", ("t1", "t2")),
-        ("app.log", 1): Prediction("answered", "problem", "t1", ("t1",)),
-        ("app.log", 2): Prediction("answered", "normal", None),
-        ("app.log", 3): Prediction("answered", "problem", "t2", ("t2",)),
-        ("app.log", 4): Prediction("failed", None, None),
-        ("app.log", 9): Prediction("answered", "normal", None),
-    }
-    result = evaluate(truth, said)
-    assert (result.records, result.missing, result.unknown) == (5, 1, 1)
-    assert result.wrong_outcome == {("problem", "normal"): 1, ("normal", "problem"): 1}
-    assert result.pairwise.f1 == 1
-    assert result.without_theme == 1
-    assert [(t.theme, t.records, t.causes) for t in result.themes] == [
-        ("t1", 2, {"a": 2}),
-        ("t2", 2, {"a": 1}),
-    ]
-
-
-def _result(position: int, theme: str | None) -> Result:
-    record = Record(
-        f"r{position}", "somewhere/app.log", position, None, "operation", "en", "text", digest="d"
-    )
-    issue = Issue("event", "cause", "stated", "do it", "high", None, theme)
-    return Result(record, "answered", "problem", (issue,))
-
-
-def test_results_of_a_run_are_scored_from_its_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "results").mkdir()
-    for part, position in (("a", 0), ("b", 9)):
-        table = results_to_table([_result(position, "t1")])
-        pq.write_table(table, tmp_path / "results" / f"{part}.parquet")
-    write_truth(tmp_path / "truth.json", [_true(0, "problem", "a"), _true(9, "problem", "b")])
-    assert set(read_predictions(tmp_path)) == {("app.log", 0), ("app.log", 9)}
-    arguments = [str(tmp_path), str(tmp_path / "truth.json")]
-    assert score.main(arguments) == 0
-    assert score.main([*arguments, "--min-f1", "0.5"]) == 1
-    assert "2  t1: a 1, b 1" in capsys.readouterr().out
-
-
-def test_two_results_for_one_record_are_an_error(tmp_path: Path) -> None:
-    (tmp_path / "results").mkdir()
-    table = pa.concat_tables([results_to_table([_result(0, "t1")])] * 2)
-    assert table.schema == RESULT_SCHEMA
-    pq.write_table(table, tmp_path / "results" / "a.parquet")
-    with pytest.raises(ValueError, match="more than one result"):
-        read_predictions(tmp_path)
