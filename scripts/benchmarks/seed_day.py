@@ -21,6 +21,7 @@ from scripts.benchmarks.command import Finished, run_command
 from scripts.benchmarks.provider import Provider
 from scripts.benchmarks.quality import bars_of_results
 from scripts.benchmarks.workload import Workload, fupan_command, prepare, provider_settings
+from scripts.days.score import read_predictions
 
 _SERIAL_PART = 40
 _CONCURRENT_PART = 140
@@ -92,13 +93,14 @@ def run(args: argparse.Namespace) -> int:
     print(finished.tail, end="\n\n")
     if finished.exit_code != 0:
         return verdict([Bar("exit code", finished.exit_code, "==", 0)])
-    bars = [*calls_bars(stats), *bars_of_results(workload.folder / "out", workload.truth)]
+    out = workload.folder / "out"
+    bars = [*calls_bars(stats), *bars_of_results(out, workload.truth)]
     rows = [] if args.only_fupan else [_one_by_one(workload), _ten_at_a_time(workload)]
     cost = Cost(
         calls=stats["requests"],
         seconds=finished.seconds * workload.scale,
         rate_limited=stats["by_status"].get("429", 0),
-        lost=bars[4].value,
+        lost=len(workload.truth.keys() - read_predictions(out).keys()),
     )
     memory = f"{finished.peak_memory / 2**20:,.0f} MiB"
     print_table(_HEADER, [*rows, _row("fupan, the whole command", cost, _tokens(stats), memory)])
