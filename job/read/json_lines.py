@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 import orjson
 
-from job.read.encoding import Encoding, repair
-from job.read.json_value import LenientJson, holds_long_number
+from job.read.encoding import Encoding
+from job.read.json_value import holds_long_number, parse_line
 from job.read.lines import Block
 from job.read.rejections import bad_json, not_a_record, too_long
 from job.records import Raw, Rejected
@@ -66,11 +66,10 @@ def _other_lines(block: Block, source: str, encoding: Encoding) -> Iterator[Raw 
 
 
 def _lenient(line: str, source: str, position: int, encoding: Encoding) -> Raw | Rejected:
-    parser = LenientJson(encoding)
     try:
-        value = parser.parse(line)
+        value, flags = parse_line(line, encoding)
     except ValueError as error:
         return bad_json(source, position, error, line)
     if isinstance(value, dict | list):
-        return Raw(source, position, value, "json", tuple(sorted(parser.flags)))
-    return not_a_record(source, position, repair(line))
+        return Raw(source, position, value, "json", flags)
+    return not_a_record(source, position, value)

@@ -11,9 +11,12 @@ import math
 import re
 from typing import Any
 
+import orjson
+
 from job.read.encoding import Encoding, repair
 
 _LONE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_LONG_NUMBER = re.compile(r"\d{20}|-\d{19}", re.ASCII)
 _DIGITS = bytes(48 if 48 <= code <= 57 else code if code == 45 else 32 for code in range(256))
 
 
@@ -22,6 +25,19 @@ def holds_long_number(data: bytes) -> bool:
     as a float. A look at the whole block: two passes in C, no look at each line."""
     digits = data.translate(_DIGITS)
     return b"0" * 20 in digits or b"-" + b"0" * 19 in digits
+
+
+def parse_line(line: str, encoding: Encoding) -> tuple[Any, tuple[str, ...]]:
+    """The value of a decoded line that holds one JSON value, by the fast parser where it can read
+    that exactly, and what was odd about it. Raises ValueError."""
+    if not _LONG_NUMBER.search(line) and "\\u0000" not in line:
+        try:
+            return orjson.loads(line), ()
+        except orjson.JSONDecodeError:
+            pass
+    parser = LenientJson(encoding)
+    value = parser.parse(line)
+    return value, tuple(sorted(parser.flags))
 
 
 class LenientJson:

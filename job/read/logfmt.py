@@ -25,6 +25,8 @@ def parse_logfmt(line: str) -> tuple[dict[str, str], bool] | None:
 
 
 def _unquoted(text: str) -> str:
+    if "\\" not in text:
+        return text[1:-1]
     try:
         return str(json.loads(text, strict=False))
     except ValueError:

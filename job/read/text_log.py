@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from job import times
 from job.read.encoding import Encoding, repair
-from job.read.json_value import LenientJson
+from job.read.json_value import parse_line
 from job.read.lines import MAX_RECORD_BYTES, Block
 from job.read.logfmt import LOGFMT_LINE, parse_logfmt
 from job.read.rejections import too_long
@@ -40,7 +40,7 @@ _CONTINUED = re.compile(rf"{_CONTINUATION}|{_EXCEPTION_NAME}", re.ASCII)
 
 def strip_ansi(text: str) -> str:
     """The text without terminal escapes."""
-    return _ANSI.sub("", text)
+    return _ANSI.sub("", text) if "\x1b" in text else text
 
 
 def looks_continued(line: str) -> bool:
@@ -164,6 +164,8 @@ class _TextLog:
             line, feed, rest = text.partition("\n")
             if record := self._complete(line, position):
                 yield record
+                if not rest:
+                    return
                 position += self._encoding.byte_length(line + feed)
                 text = rest
         bounds = [0, *([] if self._timed else _lone_exceptions(text)), len(text)]
@@ -195,12 +197,11 @@ class _TextLog:
         """The record that a line is by itself, if it is a JSON object or logfmt."""
         line = strip_ansi(line).rstrip(" \t\r")
         if line.startswith("{") and line.endswith("}"):
-            parser = LenientJson(self._encoding)
             try:
-                value = parser.parse(line)
+                value, odd = parse_line(line, self._encoding)
             except ValueError:
                 return None
-            return Raw(self._source, position, value, "json", tuple(sorted(parser.flags)))
+            return Raw(self._source, position, value, "json", odd)
         if parsed := parse_logfmt(repair(line)):
             pairs, doubled = parsed
             flags = ["bad_bytes"] if self._encoding.holds_bad_bytes(line) else []
