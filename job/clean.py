@@ -71,6 +71,7 @@ class Cleaner:
     ) -> None:
         self.counts = counts
         self._sampled = sampled
+        self._hidden: dict[str, int] = {}
         self._settings = settings
         self._skip = _any_of(settings.skip)
         self._drafting = Drafting(
@@ -82,6 +83,7 @@ class Cleaner:
         self.counts.read += 1
         if isinstance(raw, Rejected):
             return self._rejected(raw)
+        self._hidden.clear()
         value, flags = normalise(raw.value) if isinstance(raw.value, str) else (raw.value, ())
         draft = self._drafting.draft(value)
         draft.text, more = normalise(draft.text)
@@ -100,6 +102,8 @@ class Cleaner:
         tokens = count(text)
         lane: Lane = "slow" if tokens + WIRE_TOKENS + RESERVE_TOKENS > SLOW_OVER else "fast"
         names = {part: self._masked(normalise(name)[0]) for part, name in draft.names.items()}
+        for kind, number in self._hidden.items():
+            _add(self.counts.masked, kind, number)
         return Record(
             id=record_id,
             source=raw.source,
@@ -108,10 +112,10 @@ class Cleaner:
             kind=draft.kind,
             lang=language(text),
             text=text,
-            user=names.get("user"),
-            session=names.get("session"),
-            service=names.get("service"),
-            host=names.get("host"),
+            user=names.get("user") or None,
+            session=names.get("session") or None,
+            service=names.get("service") or None,
+            host=names.get("host") or None,
             level=draft.level,
             rating=draft.rating,
             tokens=tokens,
@@ -149,9 +153,10 @@ class Cleaner:
         return text
 
     def _hide(self, name: str, text: str) -> str:
+        """Credentials by the name of their field; counted once the record is not left out."""
         text, found = self._settings.masker.mask_named(name, text)
         for kind, number in found.items():
-            _add(self.counts.masked, kind, number)
+            _add(self._hidden, kind, number)
         return text
 
     def _count(self, record: Record) -> None:

@@ -81,7 +81,7 @@ def read_head(text: str, reference: date, zone: tzinfo) -> Head:
         moment := parse(match[1], reference, zone)
     ):
         return Head(text[: match.start()] + text[match.end() :], moment, level)
-    return Head(rest, None, level)
+    return Head(rest if level else text, None, level)
 
 
 def _level(text: str) -> tuple[str | None, str]:
@@ -89,7 +89,8 @@ def _level(text: str) -> tuple[str | None, str]:
         word = match["plain"] or match["boxed"] or match["called"]
         return LEVELS[word.lower()], _without_separators(text[match.end() :])
     if match := _COLUMNS.match(text):
-        rest = match["before"] + _without_separators(text[match.end() :])
+        joint = "|" if "|" in match["before"] else ""
+        rest = match["before"] + joint + _without_separators(text[match.end() :])
         return LEVELS[match["level"].lower()], _without_separators(rest)
     return None, _without_separators(text)
 

@@ -64,7 +64,7 @@ _MACHINE = re.compile(
 
 _TOKEN = re.compile(
     r"[A-Z](?<![A-Za-z0-9_-].)[A-Z]{0,11}(?P<joint>[-_]?)[0-9]{1,6}(?:-[0-9]{1,6})?[A-Z]?"
-    r"(?![A-Za-z0-9_]|-[0-9])"
+    r"(?![A-Za-z0-9_]|-[0-9]|\.[A-Za-z])"
 )
 _IDS = frozenset(
     listed(
