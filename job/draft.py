@@ -59,9 +59,9 @@ class Drafting:
         return self._from_object(value)
 
     def _from_text(self, text: str) -> Draft:
-        if self.kind != "operation" and is_transcript(text):
-            return Draft(self.kind or "conversation", text)
         head = read_head(text, self.reference, self.zone)
+        if head.time is None and self.kind != "operation" and is_transcript(text):
+            return Draft(self.kind or "conversation", text)
         names = {"host": head.host, "service": head.service}
         return Draft(
             self.kind or "operation",
@@ -79,7 +79,8 @@ class Drafting:
         self._set_time(draft, fields, turns)
         self._set_scales(draft, fields)
         fields.set_names(draft)
-        said = fields.transcript() if turns is None and draft.level is None else None
+        a_log = self.kind == "operation" or draft.level is not None or shape.operation
+        said = fields.transcript() if turns is None and not a_log else None
         draft.kind = self.kind or _kind(shape, draft, bool(turns or said))
         if turns is not None:
             draft.text = render_turns(turns, self.hide)

@@ -1,4 +1,4 @@
-"""What is private in a text becomes an alias; what varies in a log line becomes a placeholder.
+"""What is private in a text becomes an alias.
 
 Invariants: the same value has the same alias under the same key, in every run, and nobody without
 the key can test a guess against it; masking a masked text changes nothing.
