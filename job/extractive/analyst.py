@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 
 from job.extractive.conversation import conversation_answer
+from job.extractive.feedback import feedback_answer
 from job.extractive.issues import Reading
 from job.extractive.operation import operation_answer
-from job.extractive.feedback import feedback_answer
 from job.extractive.spans import fold, grammars
 from job.instructions import Language
 from job.records import Answer, Record

@@ -40,6 +40,8 @@ def split(low: str, start: int, end: int, rules: tuple[Grammar, ...]) -> Split |
                 continue
             if connective.weak and tone(low, *effect, rules).failure < 2:
                 continue
+            if connective.reported and tone(low, *cause, rules).failure < 2:
+                continue
             return Split(effect, cause, connective.basis)
     return None
 

@@ -10,9 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice, pairwise
 
-from job.extractive.issues import Clause, Reading, praise, problem, read_clauses, worst_of
+from job.extractive.cause import hollow
+from job.extractive.issues import (
+    Clause,
+    Reading,
+    Span,
+    explanation,
+    praise,
+    problem,
+    read_clauses,
+    worst_of,
+)
 from job.extractive.spans import Turn, sentences, size, turns
-from job.extractive.tone import NONE
+from job.extractive.tone import NONE, tone
 from job.records import Answer
 
 OUTSPOKEN = 2
@@ -32,14 +42,14 @@ def conversation_answer(reading: Reading) -> Answer:
     """A problem with one issue, else what the user praised, else normal."""
     said = turns(reading.low)
     found = [clause for turn in said if turn.user for clause in _reported(reading, turn)]
-    if _tells_of_trouble(found):
-        return Answer("problem", (problem(reading, found, worst_of(found)),))
+    told = found if _tells_of_trouble(found) else _lamented(reading, said, found)
+    if told:
+        worst = worst_of(told)
+        reason = _answered_cause(reading, said, worst)
+        return Answer("problem", (problem(reading, found, worst, explained=reason),))
     for turn in said:
         if not turn.user and (admitted := _admitted(reading, turn)):
             return Answer("problem", (problem(reading, admitted, worst_of(admitted)),))
-    lamented = _lamented(reading, said, found)
-    if lamented:
-        return Answer("problem", (problem(reading, found, worst_of(lamented)),))
     pleased = [clause for clause in found if clause.tone.praise >= OUTSPOKEN]
     if pleased:
         return Answer("positive", (praise(reading, pleased),))
@@ -72,9 +82,7 @@ def _reported(reading: Reading, turn: Turn) -> list[Clause]:
     return reported
 
 
-def _lamented(
-    reading: Reading, said: Sequence[Turn], found: Sequence[Clause]
-) -> list[Clause]:
+def _lamented(reading: Reading, said: Sequence[Turn], found: Sequence[Clause]) -> list[Clause]:
     """What the user reported in words without a sign, and the other side said sorry for."""
     low = reading.low
     for turn, reply in pairwise(said):
@@ -86,6 +94,23 @@ def _lamented(
         if told:
             return told
     return []
+
+
+def _answered_cause(reading: Reading, said: Sequence[Turn], worst: Clause) -> Span | None:
+    """The cause that the other side gives in its next turn after the report."""
+    low, rules = reading.low, reading.rules
+    reply = next((turn for turn in said if not turn.user and turn.start >= worst.end), None)
+    if reply is None:
+        return None
+    sorry = any(rule.apology.search(low, reply.start, reply.end) for rule in rules)
+    for sentence in sentences(low, reply.start, reply.end):
+        joined = explanation(reading, sentence)
+        if joined is None or joined.basis != "stated":
+            continue
+        effect = low[slice(*joined.effect)]
+        if sorry or hollow(effect, rules) or tone(low, *joined.effect, rules).failure >= 2:
+            return joined.cause
+    return None
 
 
 def _admitted(reading: Reading, turn: Turn) -> list[Clause]:

@@ -44,32 +44,30 @@ _STRONG = (
     r"vanish(?:es|ed)?|disappear(?:s|ed|ing)?|mismatch(?:es|ed)?|garbled|unreadable|out of order|"
     r"permission denied|no such|not found|not authori[sz]ed|not permitted|not allowed|"
     r"(?:does not|doesn't|\w+ do not|\w+ don't|not|stopp?(?:ed|s)?|quit|never) (?:even )?(?:work|respond|"
-    r"load|start|open|connect|exist|recogni[sz]e|charg|print|play|turn on|switch on|boot|sync|"
-    r"answer|arriv|deliver|function)(?:s|es|e?d|ing)?|"
+    r"load|start|open|connect|exist|recogni[sz]e|turn on|switch on|sync|answer|arriv|function)(?:s|es|e?d|ing)?|"
     r"(?:not|never|n't|yet to)(?: been| yet| be| being| get)* (?:fix(?:ed)?|resolved?|solved?|"
-    r"sorted|repair(?:ed)?|answered|corrected|refunded|received?|delivered|arrived?|shipped|"
+    r"sorted|repair(?:ed)?|answered|corrected|received?|delivered|arrived?|"
     r"recovered|returned)|unresolved|unanswered|"
     r"(?:is|are|was|were|went|goes|go|been|still|be) (?:down|gone|missing)|"
     r"shut(?:s|ting)? down unexpectedly|broke down|breaks? down|fell (?:off|apart)|"
     r"falls? (?:off|apart)|came (?:off|apart|loose)|com(?:es|ing) (?:off|apart|loose)|"
-    r"lock(?:s|ed) (?:me|us|him|her|them)? ?out|over-?charg\w+|double[- ](?:charg|bill)\w+|"
-    r"(?:charg|bill|debit|deduct)ed (?:me |us )?(?:twice|again|double|extra|too much|for nothing)|"
+    r"lock(?:s|ed) (?:me|us|him|her|them)? ?out|"
     r"(?:went|go(?:es|ne)?) (?:silent|dark|dead|blank|missing|wrong|haywire))"
 )
 _FAILURE = (
     r"(?:problems?|issues?|trouble|bugs?|late|delay(?:s|ed|ing)?|overdue|behind schedule|"
     r"slow(?:er|ly|s|ed)?|sluggish|lag(?:s|gy|ging)?|damaged?|damages|crack(?:ed|s)|torn|tore|"
     r"leak(?:s|y|ed|ing|age)?|stain(?:ed|s)|rust(?:y|ed)|worn(?: out)?|bent|smash(?:ed)?|"
-    r"crush(?:ed)?|scratch(?:ed|es)|shattered|burn(?:t|ed)|overheat\w*|smear\w*|jam(?:s|med)|"
+    r"crush(?:ed)?|scratch(?:ed|es)|shattered|burn(?:t|ed)|smear\w*|jam(?:s|med)|"
     r"rattl\w+|squeak\w*|unstable|unreliable|unsupported|offline|disconnect(?:s|ed|ing)?|"
     r"interrupt(?:s|ed|ion)?|suspended|cancel(?:s|led|ed)|blocked|banned|evicted|"
     r"stall(?:s|ed)|halt(?:s|ed)|tripp?(?:ed|s)|terminated|killed|drop(?:s|ped)|exceed(?:s|ed)|"
     r"violat\w+|expired?|expires|lapsed|lack(?:s|ed|ing)?|shortage|not enough|ran out|run(?:s|ning)?"
     r" out|out of (?:service|stock|memory|space|date|sync|paper|range|reach|control|tune)|"
     r"duplicate[sd]?|unexpected(?:ly)?|mistakes?|mistaken(?:ly)?|inaccurate|inconsistent|illegible|"
-    r"blank|swallow(?:s|ed)|skipp?(?:s|ed)(?= (?!to\b))|cut(?:s|ting)? (?:off|out|short)|"
+    r"blank|skipp?(?:s|ed)(?= (?!to\b))|cut(?:s|ting)? (?:off|out|short)|"
     r"kick(?:s|ed) (?:me|us|him|her|them)? ?(?:out|off)|logg?(?:s|ed) (?:me|us) (?:out|off)|"
-    r"turned (?:down|away)|gave up|gives up|trips|reset to|"
+    r"turned (?:down|away)|gave up|gives up|"
     r"keep(?:s)? (?:on )?(?!up\b)\w+ing|kept (?:on )?\w+ing|stopp?(?:ed|s) \w+ing|no longer|"
     r"(?:does|did|has|have|had|will|would|wo|was|were|is|are)(?:n't| not)|won't|wouldn't|"
     r"never (?:\w+ed|came?|come|got|get|shows?|sent|again|went|heard|told|once)|never \w+(?:s|es)|"
@@ -83,10 +81,11 @@ _FAILURE = (
     r"not (?:a single|there|what|as (?:described|promised|advertised|expected)|even)|"
     r"still (?:no|not|waiting|nothing|without)|nowhere to be (?:found|seen)|"
     r"(?:was|were|been) promised|(?:sent|turned|waved) (?:me |us |him |her |them )?(?:home|away)|"
-    r"double[- ](?:book|count)\w+|(?:second|third|fourth|fifth|sixth|\d+(?:nd|rd|th)) (?:time|day|week|"
+    r"double[- ]\w+ed|(?:second|third|fourth|fifth|sixth|\d+(?:nd|rd|th)) (?:time|day|week|"
     r"month)(?: in a row| running| this)|(?:times|days|weeks) in a row|over and over|again and again|"
     r"alarms?(?: had| has| have)? (?:went|gone|goes|going|been) (?:off|on)|discarded|"
-    r"(?:want|need|demand|give)\b[^.!?]{0,30}(?:money back|refund)|"
+    r"(?:want|need|demand|give (?:me|us|him|her)) (?:my|our|his|her|the) \w+ back|"
+    r"\w+ed (?:\w+ ){0,2}(?:twice|two times|double)|over-?(?!joyed|all|seen)\w{3,}(?:ed|ing)|"
     r"(?:had|have|has) to (?:wait|call|ask|restart|re\w+|chase|beg|queue)|"
     r"wait(?:ed|ing)?\b(?: \w+){0,4} (?:minutes?|hours?|days?|weeks?|months?|ages|forever)|"
     r"takes? (?:forever|ages|so long|too long|hours|days)|far too|way too)"
@@ -216,6 +215,17 @@ CONNECTIVES = (
         weak=True,
     ),
     Connective(
+        rf"(?P<e>.*?)[,;]?\s*(?:\b(?:supposedly|apparently|probably|simply|just|only) )?\bas"
+        rf"(?=\s+(?!(?:an?|if|though|well|soon|long|far|usual|of|for|to|always)\b)(?:{_SUBJECT}|\w+ )"
+        rf"[^,]*{_VERB})\s+(?P<c>.+)",
+        weak=True,
+    ),
+    Connective(
+        r"(?P<e>.*?)[,;]?\s*\b(?:and |but )?(?:\w+ ){1,3}?(?:says?|said|admit(?:s|ted)|explain(?:s|ed)|"
+        r"confirm(?:s|ed)|claim(?:s|ed)|told (?:me|us))(?: that)?\s+(?P<c>.+)",
+        reported=True,
+    ),
+    Connective(
         r"(?P<e>.*?)\s+with (?:an? |the )?(?P<c>(?:error|exception|status|code|message|reason|"
         r"http|signal)\b.+)",
         weak=True,
@@ -314,7 +324,7 @@ GRAMMAR = Grammar(
         r"why (?:is|was|did|does|has|are|were|do)\s+"
     ),
     trailing=re.compile(
-        r"[\s,;:.!?)(\"'-]+(?:(?:thanks|thank you|please(?: help| advise| fix)?|help|again|any ideas|"
+        r"(?:[\s,;:.!?)(\"'-]+(?:but|and|so|or|yet|because|as))?[\s,;:.!?)(\"'-]+(?:(?:thanks|thank you|please(?: help| advise| fix)?|help|again|any ideas|"
         r"can (?:someone|you|anyone) .*|what should i do|why)[\s.!?]*)?$"
     ),
     pronoun=re.compile(

@@ -17,14 +17,22 @@ class Connective:
     """One way to say why: a pattern with the groups `e` (effect) and `c` (cause).
 
     `weak`: the word also means other things, so the effect must tell of a failure itself.
+    `reported`: somebody only said so, so the cause must tell of a failure itself.
     `basis`: `inferred` where the language gives only an order in time ("after the move, ...").
     """
 
-    __slots__ = ("basis", "pattern", "weak")
+    __slots__ = ("basis", "pattern", "reported", "weak")
 
-    def __init__(self, pattern: str, weak: bool = False, basis: Basis = "stated") -> None:
+    def __init__(
+        self,
+        pattern: str,
+        weak: bool = False,
+        reported: bool = False,
+        basis: Basis = "stated",
+    ) -> None:
         self.pattern = re.compile(pattern, re.DOTALL)
         self.weak = weak
+        self.reported = reported
         self.basis = basis
 
 

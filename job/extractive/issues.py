@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from job.extractive.cause import Split, hollow, split
@@ -24,6 +25,8 @@ MEAGRE = 8
 """An event of a smaller `size` (four words, or eight characters) may need the clause before it."""
 WIDEST = 40
 """An event of at most this `size` (twenty words, or forty characters) keeps its neighbours."""
+LOOKED_AHEAD = 2
+"""Sentences after the event's in which its cause is looked for."""
 _OBJECT = re.compile(r"[\[{<(]|\S*[@/]\S*$|(?:\w+\.){2,}\w+$")
 """What after a colon is a value and not a reason."""
 _LABEL = re.compile(r"(?:[:：]\s*|^)(?:error|exception|failure|错误|异常)$")
@@ -76,7 +79,7 @@ def read_clauses(low: str, spans: Iterable[Span], rules: tuple[Grammar, ...]) ->
 
 def worst_of(found: Sequence[Clause]) -> Clause:
     """The clause that tells most of trouble: about a thing before a feeling, then the first."""
-    return max(found, key=lambda c: (max(c.tone.failure, c.tone.complaint), c.tone.mood))
+    return max(found, key=lambda c: (max(c.tone[:2]), c.tone.failure, c.tone.mood))
 
 
 def problem(
@@ -87,10 +90,14 @@ def problem(
     cause: Span | None = None,
     event: str | None = None,
     rating: float | None = None,
+    explained: Span | None = None,
 ) -> Issue:
     """The issue around the `worst` of the clauses `found`. `cause` and `event`, where machine
-    notation already gave them, come before what the sentence says."""
+    notation already gave them, come before what the sentence says; a cause that was `explained`
+    elsewhere comes after what it states."""
     joined = None if cause else _joined(reading, found, worst)
+    if explained and (joined is None or joined.basis == "inferred"):
+        joined, cause = None, explained
     span = worst.span
     basis: Basis = "stated" if cause else "inferred"
     if joined is not None:
@@ -132,21 +139,27 @@ def quote(text: str, clause: Clause, span: Span) -> str | None:
     return text[start:end] or None
 
 
+def explanation(reading: Reading, span: Span) -> Split | None:
+    """Effect and cause as the span joins them, the cause cut down to one clause."""
+    joined = split(reading.low, *span, reading.rules)
+    if joined is None:
+        return _after_colon(reading.low, span, reading.rules)
+    backward = joined.effect[0] < joined.cause[0]
+    cause = _first(reading, joined.cause) if backward else _last(reading, joined.cause)
+    return joined._replace(cause=cause)
+
+
 def _joined(reading: Reading, found: Sequence[Clause], worst: Clause) -> Split | None:
     """Effect and cause as the sentence of `worst` joins them, or the sentence after it does."""
-    own = _segment(reading, found, worst)
-    joined = split(reading.low, *own, reading.rules)
+    joined = explanation(reading, _segment(reading, found, worst))
     if joined is not None:
-        return _narrowed(reading, joined, found, worst)
-    explained = _explained(reading.low, own, reading.rules)
-    if explained is not None:
-        return explained
-    later = [c.sentence for c in found if c.start >= worst.sentence[1]]
-    for sentence in dict.fromkeys(later[:4]):
-        joined = split(reading.low, *sentence, reading.rules)
+        return _narrowed(reading, joined, found)
+    later = dict.fromkeys(c.sentence for c in found if c.start >= worst.sentence[1])
+    for sentence in islice(later, LOOKED_AHEAD):
+        joined = explanation(reading, sentence)
         if joined is not None:
             if hollow(reading.low[slice(*joined.effect)], reading.rules):
-                return Split(worst.span, _first(reading, joined.cause), joined.basis)
+                return joined._replace(effect=worst.span)
             return None
     return None
 
@@ -165,41 +178,32 @@ def _segment(reading: Reading, found: Sequence[Clause], worst: Clause) -> Span:
     return start, end
 
 
-def _narrowed(
-    reading: Reading, joined: Split, found: Sequence[Clause], worst: Clause
-) -> Split | None:
-    """`joined` with both sides cut down to the clause that matters."""
+def _narrowed(reading: Reading, joined: Split, found: Sequence[Clause]) -> Split | None:
+    """`joined` with the effect cut down to the clause that tells of the trouble."""
     low, rules = reading.low, reading.rules
-    backward = joined.effect[0] < joined.cause[0]
-    cause = _first(reading, joined.cause) if backward else _last(reading, joined.cause)
     if hollow(low[slice(*joined.effect)], rules):
         before = [c for c in found if c.end <= joined.cause[0] and c.tone.trouble >= 2]
-        if not before:
-            return None
-        return Split(worst_of(before).span, cause, joined.basis)
-    effects = read_clauses(low, [joined.effect], rules)
-    effect = worst_of(effects)
-    if backward and effect.tone.mood and not (effect.tone.failure or effect.tone.complaint):
-        return Split(cause, cause, "inferred")
-    return Split(effect.span, cause, joined.basis)
+        return joined._replace(effect=worst_of(before).span) if before else None
+    effect = worst_of(read_clauses(low, [joined.effect], rules))
+    felt = effect.tone.mood and not (effect.tone.failure or effect.tone.complaint)
+    if felt and joined.effect[0] < joined.cause[0]:
+        return Split(joined.cause, joined.cause, "inferred")
+    return joined._replace(effect=effect.span)
 
 
-def _explained(low: str, segment: Span, rules: tuple[Grammar, ...]) -> Split | None:
+def _after_colon(low: str, segment: Span, rules: tuple[Grammar, ...]) -> Split | None:
     """`failure: reason`, as logs and people write it."""
-    for mark in (": ", "：", ":\t"):
-        at = low.find(mark, *segment)
-        while at >= 0:
-            effect = trim(low, segment[0], at)
-            cause = trim(low, at + len(mark), segment[1])
-            if (
-                size(low[slice(*effect)]) >= 4
-                and size(low[slice(*cause)]) >= 2
-                and not _OBJECT.match(low, *cause)
-                and not _LABEL.search(low, *effect)
-                and tone(low, *effect, rules).failure >= 2
-            ):
-                return Split(effect, cause, "stated")
-            at = low.find(mark, at + 1, segment[1])
+    for mark in re.finditer(r"[:：](?=\s|[\u3400-\u9fff])", low[slice(*segment)]):
+        effect = trim(low, segment[0], segment[0] + mark.start())
+        cause = trim(low, segment[0] + mark.end(), segment[1])
+        if (
+            size(low[slice(*effect)]) >= 4
+            and size(low[slice(*cause)]) >= 2
+            and not _OBJECT.match(low, *cause)
+            and not _LABEL.search(low, *effect)
+            and tone(low, *effect, rules).failure >= 2
+        ):
+            return Split(effect, cause, "stated")
     return None
 
 
@@ -223,13 +227,17 @@ def _with_context(
     if at is None:
         return span
     first = last = at
-    while first and not _turns(reading, found[first]) and _joins(
-        reading, found[at], found[first - 1], (found[first - 1].start, span[1]), cause
+    while (
+        first
+        and not _turns(reading, found[first])
+        and _joins(reading, found[at], found[first - 1], (found[first - 1].start, span[1]), cause)
     ):
         first -= 1
         span = found[first].start, span[1]
-    while last + 1 < len(found) and not _turns(reading, found[last + 1]) and _joins(
-        reading, found[at], found[last + 1], (span[0], found[last + 1].end), cause
+    while (
+        last + 1 < len(found)
+        and not _turns(reading, found[last + 1])
+        and _joins(reading, found[at], found[last + 1], (span[0], found[last + 1].end), cause)
     ):
         last += 1
         span = span[0], found[last].end
@@ -267,6 +275,8 @@ def _with_subject(
     if not before:
         return span
     start = before[-1].start
+    if "\n" in reading.low[start : span[0]]:
+        return span
     if cause is not None and start < cause[1] <= span[0]:
         start = cause[1]
     elif cause is not None and start <= cause[0] < span[1]:

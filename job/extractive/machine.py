@@ -18,8 +18,28 @@ _FIELD = re.compile(
 )
 _NEXT_FIELD = re.compile(r"[\s,;]+[a-z_][\w.-]*\s?=|,\s*[\"']?[a-z_][\w.-]*[\"']?\s?:|\n")
 _PLAIN_WORD = frozenset(
-    ("error", "err", "exception", "failure", "fault", "reason", "cause", "code", "status", "result",
-     "state", "outcome", "event", "action", "operation", "task", "job", "step", "command", "method")
+    (
+        "error",
+        "err",
+        "exception",
+        "failure",
+        "fault",
+        "reason",
+        "cause",
+        "code",
+        "status",
+        "result",
+        "state",
+        "outcome",
+        "event",
+        "action",
+        "operation",
+        "task",
+        "job",
+        "step",
+        "command",
+        "method",
+    )
 )
 """Names that before a colon are words of a sentence ("error: no answer")."""
 
@@ -132,7 +152,7 @@ def _stack(low: str) -> tuple[int, tuple[int, int] | None]:
     start, end = inner.span("m") if inner["n"] else inner.span("gm")
     if start < 0 or size(low[start:end]) < 4:
         start, end = inner.start("n"), inner.end()
-    head = first.start() if first else len(low)
+    head = min(found[0].start(), first.start() if first else len(low))
     if not low[:head].strip():
         head = len(low)
     return head, (start, end)
@@ -209,4 +229,3 @@ def _http_event(text: str, low: str, status: re.Match[str]) -> str | None:
     code = int(status["s"])
     phrase = f" {HTTPStatus(code).phrase}" if code in set(HTTPStatus) else ""
     return f"{text[slice(*request.span())]}: {code}{phrase}"
-

@@ -11,20 +11,22 @@ import re
 from job.extractive.grammar import Grammar
 from job.extractive.spans import fold, size
 from job.instructions import Language
+from job.mask import ALIAS
 from job.records import Basis, Severity
 
 LONGEST = 160
 """Characters of an event or cause: a clause, not a paragraph."""
 
 _NOISE = re.compile(
-    r"<[a-z][a-z0-9_]{0,31}-[0-9a-f]{10}>|\b[0-9a-f]{8}-[0-9a-f-]{20,}\b|\b0x[0-9a-f]+\b|"
+    rf"{ALIAS.pattern}|\b[0-9a-f]{8}-[0-9a-f-]{20,}\b|\b0x[0-9a-f]+\b|"
     r"#\s?\d+|\[(?=[^\]]*[\d_])[^\]\s]*\]|\b(?=\w*\d)(?=\w*[a-z])[a-z0-9]+(?:_\w+){2,}\b|"
     r"(?<![\d.,:])\d{4,}(?![\d.,:]*\d|ms|\s?(?:ms|kb|mb|gb|%|元))|\b(?=[a-f]*\d)[0-9a-f]{12,}\b",
     re.IGNORECASE,
 )
 _FIELDS = re.compile(r"[\s,]+[\w.]+\s?=(?!=).*$", re.DOTALL)
 _CLASS = re.compile(
-    r"^(?:(?:[a-z_$][\w$]*\.)+[\w$]+|\w+(?:exception|error)):\s+(?=\S+\s+\S|[\u4e00-\u9fff])", re.IGNORECASE
+    r"^(?:(?:[a-z_$][\w$]*\.)+[\w$]+|\w+(?:exception|error)):\s+(?=\S+\s+\S|[\u4e00-\u9fff])",
+    re.IGNORECASE,
 )
 _TWICE = re.compile(r"\b(for|of|to|in|on|at|from|with|the) \1\b", re.IGNORECASE)
 _SPACE = re.compile(r"\s+|\\n")
