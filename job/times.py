@@ -98,17 +98,18 @@ _ISO = re.compile(
 )
 """The notation of nearly every log, read by the standard library's own parser."""
 _LEAD = r"(?:\x1b\[[\d;]*m)*(?:<\d{1,3}>(?:1 )?)?[\[(]?"
+_LEVEL = r"(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE)\]?[ \t:|]+\[?"
 _AFTER_LEAD = re.compile(_LEAD, re.ASCII)
 _NUMBER = re.compile(r"(\d{9,19})(?:\.(\d{1,9}))?", re.ASCII)
 _LEADING_NUMBER = re.compile(r"([12]\d{9}(?:\d{3}){0,3})(?:\.(\d{1,9}))?(?![\w.:-])", re.ASCII)
 
 START = (
-    rf"{_LEAD}"
+    rf"{_LEAD}(?:{_LEVEL})?"
     r"(?:\d{4}(?:[-/.]\d{1,2}){2}[T_, \t-][ \t]*(?:[上下晚凌早中]\S[ ]?)?\d{1,2}:\d"
     r"|(?:19|20)\d{6}(?:[-T_ ]\d\d?:?\d|\d{4}(?:\d\d)?(?!\d))"
     r"|\d{1,2}[ /-][A-Z][a-z]{2}[ /-]\d{4}[: T]\d\d?:\d"
     r"|\d{1,2}/\d{1,2}/\d{2,4},?[ ]+\d\d?:\d|\d\d[-/]\d\d[ ]+\d\d?:\d\d:\d"
-    r"|\d{6}[ ]\d{6}[ ]"
+    r"|\d{6}[ ]\d{6}[ ]|[IWEF]\d{4}[ ]\d\d:\d\d:\d"
     r"|(?:\d{4}年)?\d{1,2}月\d{1,2}[日号][ ]*[^\s\d]{0,6}[ ]*[^\s\d]{0,2}[ ]?\d{1,2}[:时点]"
     r"|\d{1,2}:\d\d:\d\d(?![\d:])"
     r"|[12]\d{9}(?:\d{3}){0,3}(?:\.\d{1,9})?(?![\w.:-])"
@@ -117,7 +118,8 @@ START = (
     r"|\d{1,2}[ -][A-Z][a-z]{2}[ -]\d{4}[ ]+)\d\d?:\d)"
 )
 """The source of an unanchored pattern (compile it with `re.ASCII`) for the beginning of a line
-that opens with a time: a superset of what `leading` reads, tested without reading it."""
+that opens with a time, or with its level and a time: more than `leading` reads, and tested without
+reading it."""
 _START = re.compile(START, re.ASCII)
 
 
