@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -19,13 +19,13 @@ from job import extractive
 from job.dispatch import Dispatcher
 from job.instructions import Language
 from job.pack import Fit
-from job.records import Result, results_to_table, table_to_records
+from job.records import Record, Result, results_to_table, table_to_records
 from job.requests import instruction_tokens
 from job.stored import AskSettings
 from serve.ask.answers_actor import RayAnswers
 from serve.ask.ask import Asker
 from serve.ask.errors import Misconfigured
-from serve.ask.limiter_actor import get_or_create
+from serve.ask.limiter_actor import RayPermits
 from serve.ask.settings import Provider, key_variable
 
 POST_SECONDS = 0.5
@@ -50,6 +50,7 @@ class Analyse:
 
     def __init__(self, settings: AnalyseSettings) -> None:
         self._settings = settings
+        self._name = uuid.uuid4().hex
         self._loop = asyncio.new_event_loop()
         self._dispatcher = self._on_loop_thread(self._build)
         self._running = asyncio.run_coroutine_threadsafe(self._run(), self._loop)
@@ -57,7 +58,7 @@ class Analyse:
     def __call__(self, block: pa.Table) -> pa.Table:
         """The results of a block of RECORD_SCHEMA as a block of RESULT_SCHEMA."""
         records = table_to_records(block)
-        submitted = asyncio.run_coroutine_threadsafe(self._dispatcher.submit(records), self._loop)
+        submitted = asyncio.run_coroutine_threadsafe(self._submit(records), self._loop)
         results = submitted.result()
         if self._running.done():
             self._running.result()
@@ -74,9 +75,7 @@ class Analyse:
     def _build(self) -> Dispatcher:
         settings = self._settings
         provider = settings.provider
-        permits = get_or_create(
-            provider.base_url, key_variable(provider), provider.limits.to_limits()
-        )
+        permits = RayPermits(provider.base_url, key_variable(provider), provider.limits.to_limits())
         fit = Fit(
             context=provider.context,
             max_output=provider.max_output,
@@ -91,29 +90,33 @@ class Analyse:
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._dispatcher.run())
-            group.create_task(self._post())
+            group.create_task(self._keep_posting())
+
+    async def _submit(self, records: Sequence[Record]) -> list[Result]:
+        results = await self._dispatcher.submit(records)
+        await self._post()
+        return results
+
+    async def _keep_posting(self) -> None:
+        while True:
+            await self._post()
+            await asyncio.sleep(POST_SECONDS)
 
     async def _post(self) -> None:
         """Tell the board how far it is, and hear whether to stop."""
-        poster = uuid.uuid4().hex
-        dispatcher = self._dispatcher
-        while True:
-            dispatcher.refresh()
-            stats = await dispatcher.asker.permits.stats()
-            stop = await self._settings.board.post.remote(
-                poster,
-                dispatcher.progress,
-                dispatcher.asker.counts,
-                asdict(stats),
-                dispatcher.asker.capabilities.json,
-            )
-            if stop is not None:
-                dispatcher.stop(stop)
-            elif dispatcher.stopped is not None:
-                await self._settings.board.stop.remote(
-                    str(dispatcher.stopped), exit_code_of(dispatcher.stopped)
-                )
-            await asyncio.sleep(POST_SECONDS)
+        dispatcher, board = self._dispatcher, self._settings.board
+        dispatcher.refresh()
+        stop = await board.post.remote(
+            self._name,
+            dispatcher.progress,
+            dispatcher.asker.counts,
+            asdict(await dispatcher.asker.permits.stats()),
+            dispatcher.asker.capabilities.json,
+        )
+        if stop is not None:
+            dispatcher.stop(stop)
+        elif dispatcher.stopped is not None:
+            await board.stop.remote(str(dispatcher.stopped), exit_code_of(dispatcher.stopped))
 
 
 def exit_code_of(reason: object) -> int:

@@ -294,12 +294,14 @@ def report(
 ) -> None:
     """Render the report of a run again from what is in its folder."""
     with _exit_codes():
+        from job.lines import LineFinder
         from job.report import write_report
 
         root = Path(folder)
         if not (root / "run.json").exists():
             raise UsageError(f"{root} holds no finished run: it has no run.json")
-        made = write_report(root)
+        inputs = orjson.loads((root / "run.json").read_bytes())["inputs"]
+        made = write_report(root, LineFinder(inputs))
         if json:
             sys.stdout.write(orjson.dumps(made).decode() + "\n")
         elif not quiet:

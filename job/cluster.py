@@ -8,21 +8,32 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import ray
 from ray.data import DataContext
+from ray.util.annotations import RayDeprecationWarning
 
 OBJECT_STORE_BYTES = 512 * 2**20
 """Of a cluster of our own: some 30 times the blocks in flight."""
+
+_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # A late look at an actor must fail, not start a second cluster.
+    "RAY_ENABLE_AUTO_CONNECT": "0",
+}
 
 
 @contextmanager
 def cluster() -> Iterator[None]:
     """Connect to `RAY_ADDRESS` (set by `ray job submit` too), else start a cluster of our own for
     the length of the block."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    warnings.filterwarnings("ignore", category=RayDeprecationWarning)
     address = os.environ.get("RAY_ADDRESS")
     if address:
         ray.init(address=address, namespace="fupan", log_to_driver=False)
@@ -38,7 +49,8 @@ def cluster() -> Iterator[None]:
         )
     _quiet_ray_data()
     try:
-        yield
+        with _quiet_native_code():
+            yield
     finally:
         ray.shutdown()
 
@@ -51,3 +63,22 @@ def _quiet_ray_data() -> None:
     context.print_on_execution_start = False
     for name in ("ray.data", "ray"):
         logging.getLogger(name).setLevel(logging.ERROR)
+
+
+@contextmanager
+def _quiet_native_code() -> Iterator[None]:
+    """During the block only Python writes to stderr. Ray's native code prints to descriptor 2 what
+    is in its session's log files anyhow, into the middle of the progress."""
+    sys.stderr.flush()
+    real, shown = os.dup(2), sys.stderr
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
+    sys.stderr = os.fdopen(os.dup(real), "w", buffering=1, errors="backslashreplace")
+    try:
+        yield
+    finally:
+        sys.stderr.close()
+        sys.stderr = shown
+        os.dup2(real, 2)
+        os.close(real)

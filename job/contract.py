@@ -2,8 +2,9 @@
 
 Invariant: the steps for a pack name every one of its items exactly once. An answer that came back
 good is kept whatever happened to its neighbours; no item is asked for ever (three rounds with a
-failing provider, twice alone with an unusable answer, five times with one that was cut); the bytes of a request whose answer was cut
-or broken are never sent again (the items go in halves, and one alone with more room).
+failing provider, twice alone with an unusable answer, five times with one that was cut); the bytes
+of a request whose answer was cut or broken are never sent again (the items go in halves, and one
+alone with more room).
 """
 
 from __future__ import annotations

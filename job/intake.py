@@ -7,12 +7,11 @@ written last. A task that is run again writes the same files again.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import orjson
@@ -20,14 +19,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from job.clean import Cleaner, CleanSettings
-from job.fold import MEMBER_SCHEMA, SHARDS, Folded, fold, members_to_table, shard_of
-from job.read.slices import Slice, read_slice
+from job.fold import MEMBER_SCHEMA, fold, members_to_table, shard_of
+from job.read import Slice, read_slice
 from job.records import Record, Rejected, SliceCounts, records_to_table
 from job.run_folder import RunFolder
 from job.write import appearing, write_json
 
 BLOCK_RECORDS = 2048
 """Records handed on at once: about a megabyte."""
+SHARES = 8
+"""Files among which the folded records of a slice are spread by digest, so that joining them to
+their answers takes memory for an eighth of them at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Intake:
     greatest id that a `--sample` keeps, None for all; `shards` and `board` are actor handles."""
 
     slices: Sequence[Slice]
-    cleaning: dict[str, CleanSettings]
+    cleaning: Mapping[str, CleanSettings]
     folder: RunFolder
     shards: Sequence[Any]
     board: Any
@@ -48,15 +50,67 @@ class Intake:
             yield from self._slice(int(number))
 
     def _slice(self, number: int) -> Iterator[pa.Table]:
-        cut = self.slices[number]
-        cleaner = Cleaner(self.cleaning[cut.source], SliceCounts(cut.source, number))
+        part = self.slices[number]
+        counts = SliceCounts(part.source, number, bytes=part.size)
+        cleaner = Cleaner(self.cleaning[part.source], counts, self.sampled)
         with ExitStack() as stack:
             aside = _Aside(self.folder, f"{number:06d}", stack)
-            for block in self._blocks(cleaner, read_slice(cut), aside):
+            for block in clean_blocks(part, cleaner, aside.reject):
                 folded = fold(block, self.shards)
                 aside.put_members(folded.members)
-                cleaner.counts.folded += len(folded.members)
-                cleaner.counts.unfolded += folded.unfolded
+                counts.folded += len(folded.members)
+                counts.unfolded += folded.unfolded
                 yield records_to_table(folded.asked)
-        write_json(self.folder.manifests / f"{number:06d}.json", asdict(cleaner.counts))
-        self.board.slice_read.remote(cleaner.counts)
+            aside.close()
+        write_json(self.folder.manifests / f"{number:06d}.json", asdict(counts))
+        self.board.slice_read.remote(counts)
+
+
+def clean_blocks(part: Slice, cleaner: Cleaner, reject: Any = None) -> Iterator[list[Record]]:
+    """The records of a slice in blocks; what is rejected goes to `reject`, where one is given."""
+    block: list[Record] = []
+    for raw in read_slice(part):
+        cleaned = cleaner.clean(raw)
+        if isinstance(cleaned, Record):
+            block.append(cleaned)
+            if len(block) == BLOCK_RECORDS:
+                yield block
+                block = []
+        elif isinstance(cleaned, Rejected) and reject is not None:
+            reject(cleaned)
+    if block:
+        yield block
+
+
+@dataclass(slots=True)
+class _Aside:
+    """The files a slice leaves beside the records it hands on; they appear when it is done."""
+
+    folder: RunFolder
+    name: str
+    stack: ExitStack
+    _rejected: IO[bytes] | None = None
+    _writers: dict[int, pq.ParquetWriter] = field(default_factory=dict)
+
+    def reject(self, row: Rejected) -> None:
+        if self._rejected is None:
+            path = self._appearing(self.folder.rejected / f"{self.name}.jsonl")
+            self._rejected = self.stack.enter_context(path.open("wb"))
+        self._rejected.write(orjson.dumps(asdict(row), option=orjson.OPT_APPEND_NEWLINE))
+
+    def put_members(self, members: Sequence[tuple[Record, str]]) -> None:
+        shares: dict[int, list[tuple[Record, str]]] = {}
+        for member in members:
+            shares.setdefault(shard_of(member[0].digest, SHARES), []).append(member)
+        for share, some in shares.items():
+            if share not in self._writers:
+                file = self.folder.members / str(share) / f"{self.name}.parquet"
+                self._writers[share] = pq.ParquetWriter(self._appearing(file), MEMBER_SCHEMA)
+            self._writers[share].write_table(members_to_table(some))
+
+    def close(self) -> None:
+        for writer in self._writers.values():
+            writer.close()
+
+    def _appearing(self, path: Path) -> Path:
+        return self.stack.enter_context(appearing(path))

@@ -62,7 +62,8 @@ class Item:
 def make_item(record: Record, text: str | None = None, part: int = 0) -> Item:
     """The item for `record`, or for a part of it that holds `text`."""
     text = record.text if text is None else text
-    return Item(record, text, tokens.count(wire_line("10", record.time, text, False)), part)
+    line = wire_line("10", record.time, text, False) + "\n"
+    return Item(record, text, tokens.count(line), part)
 
 
 def wire_line(local_id: str, time: datetime | None, text: str, dated: bool) -> str:
@@ -137,7 +138,8 @@ class Fit:
 
     def room(self, kind: Kind, lane: Lane, wire: int) -> int:
         """Output tokens that the context, and the provider's own limit, leave."""
-        room = self.context - math.ceil((self.instructions[kind, lane] + wire) * self.ratio)
+        fixed = math.ceil((self.instructions[kind, lane] + wire) * self.ratio)
+        room = self.context - fixed - MARGIN_TOKENS
         return max(1, min(room, self.max_output or room))
 
     def max_answer(self, kind: Kind, lane: Lane, wire: int, n: int, tries: int = 0) -> int:

@@ -55,7 +55,7 @@ def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> Asked:
         batch_size=1,
         batch_format="numpy",
         num_cpus=1,
-        max_retries=RETRIES,
+        ray_remote_args_fn=_few_retries,
     )
     if isinstance(analyst, AnalyseSettings):
         results = records.map_batches(
@@ -70,8 +70,7 @@ def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> Asked:
                 max_concurrent_calls_per_actor=BLOCKS_AT_ONCE,
                 enable_true_multi_threading=True,
             ),
-            max_restarts=RETRIES,
-            max_task_retries=RETRIES,
+            ray_remote_args_fn=_few_restarts,
         )
     else:
         results = records.map_batches(
@@ -80,7 +79,7 @@ def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> Asked:
             batch_size=EXTRACTIVE_BLOCK,
             batch_format="pyarrow",
             num_cpus=1,
-            max_retries=RETRIES,
+            ray_remote_args_fn=_few_retries,
         )
     written = results.map_batches(
         _write_results,
@@ -88,13 +87,21 @@ def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> Asked:
         batch_size=RESULT_ROWS,
         batch_format="pyarrow",
         num_cpus=0,
-        max_retries=RETRIES,
+        ray_remote_args_fn=_few_retries,
     )
     rows = written.take_all()
     files = [Path(row["file"]) for row in rows]
     for leftover in set(intake.folder.asked.iterdir()) - set(files):
         leftover.unlink()
     return Asked(files, sum(row["rows"] for row in rows))
+
+
+def _few_retries() -> dict[str, int]:
+    return {"max_retries": RETRIES}
+
+
+def _few_restarts() -> dict[str, int]:
+    return {"max_task_retries": RETRIES}
 
 
 def _write_results(block: pa.Table, into: Path) -> pa.Table:

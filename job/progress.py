@@ -50,9 +50,14 @@ class Progress:
 class BusyClock:
     """The time in which at least one of several overlapping things goes on."""
 
-    seconds: float = 0.0
+    _ended: float = 0.0
     _active: int = 0
     _since: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Until now."""
+        return self._ended + (time.monotonic() - self._since if self._active else 0.0)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -65,7 +70,7 @@ class BusyClock:
         finally:
             self._active -= 1
             if self._active == 0:
-                self.seconds += time.monotonic() - self._since
+                self._ended += time.monotonic() - self._since
 
 
 @dataclass(slots=True)

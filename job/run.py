@@ -31,12 +31,14 @@ from job.instructions import instructions_hash
 from job.intake import Intake
 from job.join import join_members
 from job.ledger import count_vias, make_ledger, sum_counts
+from job.lines import LineFinder
 from job.pipeline import ask_everything, fold_shards
 from job.planning import RunPlan, plan_run
 from job.progress import Board, View
 from job.records import SliceCounts
 from job.report import write_report
 from job.run_folder import RunFolder
+from job.sampling import sample_bound
 from job.show import Watcher
 from job.stored import AskSettings
 from job.timing import Stations
@@ -100,9 +102,16 @@ def _run(
         answers = AnswersActor.remote(str(settings.answers))
         ask = AskSettings(settings.model, plan.language, settings.mode, settings.fresh)
         analyst = AnalyseSettings(settings.provider, ask, settings.pack_tokens, answers, board)
-    intake = Intake(plan.slices, plan.cleaning, folder, fold_shards(), board)
-    watcher.asking(lambda: _view(board), len(plan.slices))
-    with stations.station("ask"), _interrupts(board):
+    bound = None
+    if settings.sample is not None:
+        with stations.station("sample"):
+            bound = sample_bound(plan.slices, plan.cleaning, settings.sample)
+    intake = Intake(plan.slices, plan.cleaning, folder, fold_shards(), board, bound)
+    with (
+        stations.station("ask"),
+        watcher.board(lambda: _view(board), len(plan.slices)),
+        _interrupts(board),
+    ):
         asked = ask_everything(intake, analyst)
     view = _view(board)
     if view.stop_code == UsageError.exit_code:
@@ -129,7 +138,7 @@ def _run(
     timing = stations.timing(view.asking.busy, groups.busy, asking=asdict(view.asking))
     write_json(folder.root / "timing.json", timing)
     with stations.station("report"):
-        report = write_report(folder.root)
+        report = write_report(folder.root, LineFinder(plan.fingerprints))
     timing = stations.timing(view.asking.busy, groups.busy, asking=asdict(view.asking))
     write_json(folder.root / "timing.json", timing)
     return Finished(report, view, folder.root / "report.html", _error(settings, ledger, view))
@@ -159,7 +168,7 @@ def _view(board: Any) -> View:
 
 @contextmanager
 def _interrupts(board: Any) -> Iterator[None]:
-    """Ctrl-C or SIGTERM once ends the asking and leaves a partial report; twice ends the command."""
+    """Ctrl-C or SIGTERM once ends the asking and leaves a partial report, twice the command."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         del frame
@@ -261,7 +270,7 @@ def _error(settings: Settings, ledger: dict[str, Any], view: View) -> JobError |
     share = ledger["failed"] / ledger["records"] if ledger["records"] else 0.0
     if share > settings.max_failed:
         return TooManyFailed(
-            f"{ledger['failed']:,} records failed ({share:.2%}, allowed {settings.max_failed:.2%}); "
-            f"see failed.jsonl in {settings.out}"
+            f"{ledger['failed']:,} records failed ({share:.2%}, allowed are "
+            f"{settings.max_failed:.2%}); see failed.jsonl in {settings.out}"
         )
     return None

@@ -34,12 +34,20 @@ class Watcher:
         self._console = console
         self._stations = stations
         self._quiet = quiet
+        self._lock = threading.Lock()
         self._look: Callable[[], View] | None = None
         self._total = 0
 
-    def asking(self, look: Callable[[], View], slices: int) -> None:
-        """From now on the board can be looked at with `look`; `slices` are to be read."""
-        self._look, self._total = look, slices
+    @contextmanager
+    def board(self, look: Callable[[], View], slices: int) -> Iterator[None]:
+        """During the block the board can be looked at with `look`; `slices` are to be read."""
+        with self._lock:
+            self._look, self._total = look, slices
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._look = None
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -69,7 +77,8 @@ class Watcher:
     def _lines(self) -> list[str]:
         elapsed = time.monotonic() - self._stations.started
         first = f"{elapsed:5.0f} s  {self._stations.current}"
-        view = self._look() if self._look else None
+        with self._lock:
+            view = self._look() if self._look else None
         return [first, *(progress_lines(view, self._total) if view else [])]
 
 

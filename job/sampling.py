@@ -1,0 +1,34 @@
+"""`--sample N`: which records, without holding them.
+
+Invariant: the same N records of the same inputs in every run. Ids are hashes of source and
+position, so the N smallest are a sample drawn by a fixed seed, exact in number.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+
+import ray
+
+from job.clean import Cleaner, CleanSettings
+from job.intake import clean_blocks
+from job.read import Slice
+from job.records import SliceCounts
+
+
+def sample_bound(
+    slices: Sequence[Slice], cleaning: Mapping[str, CleanSettings], wanted: int
+) -> str | None:
+    """The greatest id of the sample; None if there are no more records than are wanted. Reads and
+    cleans everything once, in parallel."""
+    tasks = [_smallest.remote(part, cleaning[part.source], wanted) for part in slices]
+    smallest = heapq.nsmallest(wanted + 1, (i for ids in ray.get(tasks) for i in ids))
+    return smallest[wanted - 1] if len(smallest) > wanted else None
+
+
+@ray.remote
+def _smallest(part: Slice, settings: CleanSettings, wanted: int) -> list[str]:
+    cleaner = Cleaner(settings, SliceCounts(part.source, 0))
+    ids = (record.id for block in clean_blocks(part, cleaner) for record in block)
+    return heapq.nsmallest(wanted + 1, ids)
