@@ -76,11 +76,14 @@ class Allowance:
         if self._tokens is not None:
             self._tokens.take(tokens, now)
 
-    def granted(self, tokens: int, now: float, idle_since: float | None) -> None:
-        """A request of about `tokens` is sent. `idle_since`: when the last call before it ended,
-        None: others are in flight."""
+    def busy_again(self, idle_since: float, now: float) -> None:
+        """Somebody asks again, after nobody had waited or been in flight since `idle_since`."""
+        self._found.busy_again(idle_since, now)
+
+    def granted(self, tokens: int, now: float) -> None:
+        """A request of about `tokens` is sent."""
         self.take(1, tokens, now)
-        self._found.granted(now, idle_since)
+        self._found.granted(now)
 
     def settle(self, call: int, lease: Lease, outcome: Outcome, last_call: int, now: float) -> None:
         """Call number `call` ended; `last_call` was granted last."""

@@ -117,14 +117,14 @@ class Limiter:
 
     def expire(self, ticket_id: str, now: float) -> None:
         """The holder is gone: it waits no longer, and what it may have sent counts as sent."""
-        if not self._leave(ticket_id) and self._release(ticket_id, now) is not None:
+        if not self._leave(ticket_id) and self._release(ticket_id) is not None:
             self._expired += 1
 
     def settle(self, lease_id: str, outcome: Outcome, now: float) -> Settled:
         """The call under a lease has ended. An unknown or expired lease changes nothing."""
         in_use = self._counted_in_use()
         was_closed = self._breaker.state(now) == "closed"
-        call = self._release(lease_id, now)
+        call = self._release(lease_id)
         if call is None:
             return Settled(breaker_open=not was_closed)
         self._breaker.record(call.number, outcome.kind, self._granted, now)
@@ -133,18 +133,21 @@ class Limiter:
             self._budget.good(now)
         elif outcome.kind == "rate_limited":
             self._rate_limited += 1
+        is_closed = self._breaker.state(now) == "closed"
         # What ends while the breaker is open or half-open is the breaker's to judge.
         if was_closed and outcome.kind == "ok":
-            self._concurrency.good(call.number, in_use)
+            self._concurrency.good(in_use)
         elif was_closed and outcome.overloaded:
             self._concurrency.overloaded(call.number, self._granted)
-        opened = self._breaker.lived_through_opening(call.number)
-        return Settled(breaker_open=opened or self._breaker.state(now) != "closed")
+        elif is_closed and not was_closed:
+            self._concurrency.outage_over()
+        return Settled(not is_closed or self._breaker.lived_through_opening(call.number))
 
     def step(self, now: float) -> Step:
         """Everything that can be decided now."""
         while self._next_expiry() <= now:
             self.expire(self._expiries[0][1], now)
+        self._note_idleness(now)
         granted = []
         ticket, at = self._next(now)
         while ticket is not None and at <= now:
@@ -203,18 +206,23 @@ class Limiter:
         self._in_use[lease.cls] += 1
         heapq.heappush(self._expiries, (expires_at, lease.id))
         self._peak = max(self._peak, len(self._calls))
-        self._allowance.granted(ticket.tokens, now, self._idle_since)
+        self._allowance.granted(ticket.tokens, now)
         self._breaker.granted(now)
-        self._idle_since = None
         return lease
 
-    def _release(self, lease_id: str, now: float) -> _Call | None:
+    def _release(self, lease_id: str) -> _Call | None:
         call = self._calls.pop(lease_id, None)
         if call is not None:
             self._in_use[call.lease.cls] -= 1
-            if not self._calls:
-                self._idle_since = now
         return call
+
+    def _note_idleness(self, now: float) -> None:
+        if not self._calls and not self._queues:
+            if self._idle_since is None:
+                self._idle_since = now
+        elif self._idle_since is not None:
+            self._allowance.busy_again(self._idle_since, now)
+            self._idle_since = None
 
     def _next_expiry(self) -> float:
         """When the next lease in use expires; those settled before are dropped on the way."""

@@ -126,8 +126,8 @@ class LimiterActor:
         while True:
             await asyncio.sleep(WATCH_SECONDS)
             now = time.monotonic()
-            for ticket_id in self._holders.give_up(now):
-                self._host.expire(ticket_id)
+            if given_up := self._holders.give_up(now):
+                self._host.expire(given_up)
             self._fit_limits()
             if self._holders.busy:
                 self._used_at = now
@@ -138,25 +138,29 @@ class LimiterActor:
 class RayPermits:
     """`Permits` shared by all who use the same URL and key in this cluster.
 
-    Belongs to the loop it is used on. Raises Ray's error only when no actor can be had for
-    LOST_SECONDS.
+    Of the limits that its users name, the strictest hold. Belongs to the loop it is used on. Raises
+    Ray's error only when no actor can be had for LOST_SECONDS.
     """
 
-    def __init__(self, name: str, limits: Limits) -> None:
-        self._name = name
+    def __init__(self, url: str, key_env: str | None, limits: Limits) -> None:
+        """For the provider at `url`, with the key that this process's environment has under
+        `key_env`. Starts the actor where there is none; blocks until it has a name."""
+        self._actor_name = _actor_name(url, os.environ.get(key_env, "") if key_env else "")
         self._limits = limits
-        self._caller_name = uuid.uuid4().hex
-        self._actor = _get_or_create(name, limits)
+        self._name = uuid.uuid4().hex
+        self._actor = _get_or_create(self._actor_name, limits)
         self._ids = itertools.count()
         self._open: set[str] = set()
         self._beating: asyncio.Task[None] | None = None
         self._sent: deque[tuple[float, int]] = deque()
+        self._sent_tokens = 0
 
     async def acquire(self, cls: Class, tokens: int, call_seconds: float = CALL_SECONDS) -> Lease:
         """See `Permits.acquire`."""
         answer = await self._answer_to_ticket("acquire", cls, tokens, call_seconds)
         if isinstance(answer, Lease):
             self._sent.append((time.monotonic(), tokens))
+            self._sent_tokens += tokens
             return answer
         raise BreakerOpen(
             f"the provider is failing: try again in {answer:.0f} s", retry_after=answer
@@ -167,7 +171,7 @@ class RayPermits:
         self._open.discard(lease.id)
         limit_headers = {k: v for k, v in outcome.headers.items() if k.startswith(PREFIX)}
         outcome = replace(outcome, headers=limit_headers)
-        settled: Settled = await self._call("settle", self._caller_name, lease.id, outcome)
+        settled: Settled = await self._call("settle", self._name, lease.id, outcome)
         return settled
 
     async def retry_token(self) -> None:
@@ -187,14 +191,14 @@ class RayPermits:
         """
         lost_since: float | None = None
         while True:
-            ticket_id = f"{self._caller_name}-{next(self._ids)}"
+            ticket_id = f"{self._name}-{next(self._ids)}"
             self._keep_beating(ticket_id)
             try:
                 call = getattr(self._actor, method)
                 answer = await call.remote(self._caller(), ticket_id, *args)
             except BaseException as error:
                 self._open.discard(ticket_id)
-                self._actor.withdraw.remote(self._caller_name, ticket_id)
+                self._actor.withdraw.remote(self._name, ticket_id)
                 if not isinstance(error, RayActorError):
                     raise
                 lost_since = await self._find_actor(lost_since, error)
@@ -219,14 +223,13 @@ class RayPermits:
         if lost_since is not None and now - lost_since >= LOST_SECONDS:
             raise error
         await asyncio.sleep(LOST_PAUSE_SECONDS)
-        self._actor = await asyncio.to_thread(_get_or_create, self._name, self._limits)
+        self._actor = await asyncio.to_thread(_get_or_create, self._actor_name, self._limits)
         return now if lost_since is None else lost_since
 
     def _caller(self) -> Caller:
         while self._sent and self._sent[0][0] < time.monotonic() - MINUTE:
-            self._sent.popleft()
-        tokens = sum(tokens for _, tokens in self._sent)
-        return Caller(self._caller_name, self._limits, len(self._sent), tokens)
+            self._sent_tokens -= self._sent.popleft()[1]
+        return Caller(self._name, self._limits, len(self._sent), self._sent_tokens)
 
     def _keep_beating(self, ticket_id: str) -> None:
         self._open.add(ticket_id)
@@ -237,15 +240,12 @@ class RayPermits:
         while self._open:
             await asyncio.sleep(BEAT_SECONDS)
             with contextlib.suppress(RayActorError):  # the next ticket or settle finds the actor
-                await self._actor.beat.remote(self._caller_name)
+                await self._actor.beat.remote(self._name)
 
 
-def get_or_create(url: str, key_env: str | None, limits: Limits) -> RayPermits:
-    """The permits for the provider at `url` with the key that this process's environment has under
-    `key_env`. Of the limits that its users name, the strictest hold."""
-    key = os.environ.get(key_env, "").strip() if key_env else ""
-    digest = hashlib.sha256(f"{url}\0{key}".encode()).hexdigest()
-    return RayPermits(f"limiter-v{PROTOCOL}-{digest[:24]}", limits)
+def _actor_name(url: str, key: str) -> str:
+    digest = hashlib.sha256(f"{url}\0{key.strip()}".encode()).hexdigest()
+    return f"limiter-v{PROTOCOL}-{digest[:24]}"
 
 
 def _get_or_create(name: str, limits: Limits) -> Any:

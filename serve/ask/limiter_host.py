@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol, TypeVar
 
 from serve.ask.contract import Class
@@ -89,10 +89,14 @@ class LimiterHost:
         self._drop(ticket_id)
         self._step()
 
-    def expire(self, ticket_id: str) -> None:
-        """The holder of the ticket is gone; its lease, if it has one, may have been used."""
-        self._limiter.expire(ticket_id, self._clock())
-        self._drop(ticket_id)
+    def expire(self, ticket_ids: Collection[str]) -> None:
+        """The holder of the tickets is gone; their leases, where they have one, may have been used.
+
+        All at once, lest the permit of one is granted to another of the same holder.
+        """
+        for ticket_id in ticket_ids:
+            self._limiter.expire(ticket_id, self._clock())
+            self._drop(ticket_id)
         self._step()
 
     def set_limits(self, limits: Limits) -> None:

@@ -16,24 +16,27 @@ LONGEST_PAUSE = 600.0
 """A provider that asks for a longer wait has no quota left: `ask` stops the run (DESIGN 4)."""
 
 IDLE_SECONDS = 10.0
-"""After so long without a call in flight the provider's bucket may have filled up: what was
-counted before says nothing about its rate."""
+"""After so long without anybody asking the provider's bucket may have filled up: what was counted
+before says nothing about its rate."""
 RECENT_SECONDS = 10.0
-MEASURE_SECONDS = 60.0
-"""Refusals within so long are measured as one stretch: the longer, the more exact."""
 SLOW_DOWN = 0.8
 UNDERCUT = 0.96
 """Below the measured rate, so that the bucket of the provider recovers from its refusal."""
 LOWEST_CUT = 0.5
 """No single refusal lowers the rate by more: a measurement can be wrong."""
+LOWEST_GUESS = 1.0
+"""Requests a second; only a measurement goes below: one refusal in a quiet hour says little."""
 ENOUGH_TO_MEASURE = 3
 ENOUGH_TO_TRUST = 20
-"""Calls between two refusals: the error of the measured rate is one call in so many."""
+"""Calls between two refusals: the error of the measured rate is one call in so many. Measured over
+the stretch of refusals that has enough."""
 GROWTH = 0.005
 """Requests a second gained per good call: 5 % in 10 s when the rate is used in full."""
 GROWTH_NEAR = 0.001
+"""Near the measured rate 1 % in 10 s, below one request a second even less: each refusal there
+costs a pause that few calls have to pay for."""
 GROWTH_BEYOND = 0.02
-"""Near the measured rate 1 % in 10 s; well beyond it, where it has proved outdated, 20 %."""
+"""20 % in 10 s well beyond the measured rate, which has proved outdated."""
 NEAR_FROM, NEAR_TO = 0.95, 1.1
 
 
@@ -84,13 +87,14 @@ class FoundRate:
         self._refusals: deque[_Refusal] = deque()
         self._busy_since = -math.inf
 
-    def granted(self, now: float, idle_since: float | None) -> None:
-        """A call was granted; None: others were in flight, else when the last one had ended."""
-        if idle_since is not None and now - idle_since >= IDLE_SECONDS:
+    def busy_again(self, idle_since: float, now: float) -> None:
+        """Somebody asks again, after nobody had since `idle_since`."""
+        if now - idle_since >= IDLE_SECONDS or not self._taken:
             self._refusals.clear()
             self._busy_since = now
-        elif not self._taken:
-            self._busy_since = now
+
+    def granted(self, now: float) -> None:
+        """A call was granted."""
         self._taken += 1
         self._recent.append(now)
 
@@ -98,10 +102,12 @@ class FoundRate:
         """A call granted after the last refusal went well: the rate grows a little."""
         if self.rate is None:
             return
-        growth = GROWTH
-        if self._measured is not None and self.rate >= self._measured * NEAR_FROM:
-            growth = GROWTH_NEAR if self.rate < self._measured * NEAR_TO else GROWTH_BEYOND
-        self.rate += growth * min(1.0, self.rate)
+        if self._measured is None or self.rate < self._measured * NEAR_FROM:
+            self.rate += GROWTH
+        elif self.rate < self._measured * NEAR_TO:
+            self.rate += GROWTH_NEAR * min(1.0, self.rate)
+        else:
+            self.rate += GROWTH_BEYOND
 
     def refused_again(self, call: int) -> None:
         """Call number `call` was in flight at the last refusal and is refused too."""
@@ -111,29 +117,34 @@ class FoundRate:
                 refusal.taken -= 1
 
     def refused(self, call: int, granted_at: float, last_call: int, rate: float | None) -> None:
-        """Call number `call` is a new refusal; `rate` is what was allowed (None: no limit)."""
+        """Call number `call` is a new refusal; `rate` is what was allowed (None: no limit).
+
+        Where nothing was taken since the last one, the pause was too short or the provider is out
+        of order: the rate is not to blame and stays.
+        """
         self._taken -= 1
-        while len(self._refusals) > 1 and self._refusals[0].at < granted_at - MEASURE_SECONDS:
+        if self._refusals and self._taken == self._refusals[-1].taken:
+            return
+        while len(self._refusals) > 1 and self._taken - self._refusals[1].taken >= ENOUGH_TO_TRUST:
             self._refusals.popleft()
         taken, seconds = 0, 0.0
         if self._refusals:
             taken = self._taken - self._refusals[0].taken
             seconds = granted_at - self._refusals[0].at
         if taken >= ENOUGH_TO_MEASURE and seconds > 0:
-            measured, cut = taken / seconds, UNDERCUT
+            found, cut = taken / seconds, UNDERCUT
         else:
-            measured, cut = self._recent_rate(granted_at), SLOW_DOWN
-        found = measured * cut
-        if rate is not None:
-            found = min(rate * cut, max(rate * LOWEST_CUT, found))
-        self.rate = found
-        self._measured = measured if taken >= ENOUGH_TO_TRUST else None
+            found, cut = max(self._recent_rate(granted_at), LOWEST_GUESS), SLOW_DOWN
+        self._measured = found if taken >= ENOUGH_TO_TRUST else None
+        if rate is None:
+            self.rate = found * cut
+        else:
+            self.rate = max(min(found, rate) * cut, rate * LOWEST_CUT)
         self._refusals.append(_Refusal(granted_at, last_call, self._taken))
 
     def forget(self) -> None:
         """The rate has grown past what is allowed anyway."""
-        self.rate = None
-        self._measured = None
+        self.rate = self._measured = None
 
     def _recent_rate(self, now: float) -> float:
         since = self._refusals[-1].at if self._refusals else self._busy_since
