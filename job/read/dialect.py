@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -18,6 +19,7 @@ import numpy as np
 
 _DELIMITERS = {".csv": ",;\t|", ".tsv": "\t,;|", ".tab": "\t,;|", ".psv": "|,;\t"}
 _SAMPLE_ROWS = 500
+_SAMPLE_CHARACTERS = 1 << 18
 _REGULAR = 0.9
 """Share of rows with as many cells as the heading from which a text is a table."""
 _NUMBER = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(?:[eE][-+]?\d+)?%?")
@@ -40,10 +42,40 @@ class Dialect:
         """The rows of lines (each with its line feed), as the csv module reads them."""
         return _reader(lines, self.delimiter, self.quoted)
 
+    def is_regular(self, lines: Iterable[str]) -> bool:
+        """Whether each quote in the lines of a row opens a cell, closes one or is doubled."""
+        try:
+            deque(csv.reader(lines, delimiter=self.delimiter, strict=True), maxlen=0)
+        except csv.Error:
+            return False
+        return True
+
     def alone(self, line: str) -> list[str] | None:
         """The cells of a line in which quotes mean nothing, if they are as many as the columns."""
         cells = next(_reader([line], self.delimiter, quoted=False), [])
         return cells if self.quoted and len(cells) == len(self.columns) else None
+
+
+def heading_length(text: str, dialect: Dialect) -> int:
+    """Characters of a text up to the end of its heading; 0 where it has none."""
+    passed = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal passed
+        for line in _lines(text):
+            passed += len(line)
+            yield line
+
+    if dialect.heading:
+        for row in dialect.reader(lines()):
+            if is_row(row):
+                return passed
+    return 0
+
+
+def is_row(cells: list[str]) -> bool:
+    """Whether the csv module's cells are more than a blank line."""
+    return len(cells) > 1 or bool(cells and cells[0].strip())
 
 
 def is_table(extension: str) -> bool:
@@ -79,12 +111,15 @@ def find_dialect(
     not named as a table must have a heading and three columns (two where tabs part them).
     """
     named = extension in _DELIMITERS
+    if len(text) > _SAMPLE_CHARACTERS:
+        text = text[: text.rfind("\n", 0, _SAMPLE_CHARACTERS) + 1] or text
+        complete = False
     best: tuple[float, int, Dialect] | None = None
     for delimiter in _DELIMITERS.get(extension, ",\t;|"):
         quoted = _quotes_matter(text, delimiter, complete)
         rows = _rows(text, delimiter, quoted, complete)
         width = len(rows[0]) if rows else 0
-        share = sum(len(row) == width for row in rows) / (len(rows) or 1)
+        share = _evenness(rows)
         if width < 2 or (share < _REGULAR and not named):
             continue
         heading = _is_heading(rows, is_time)
@@ -106,23 +141,38 @@ def find_dialect(
 
 
 def _rows(text: str, delimiter: str, quoted: bool, complete: bool) -> list[list[str]]:
-    lines = (line.removesuffix("\r").replace("\r", " ") + "\n" for line in text.split("\n"))
     try:
-        rows = list(islice(filter(None, _reader(lines, delimiter, quoted)), _SAMPLE_ROWS))
+        rows = list(islice(filter(is_row, _reader(_lines(text), delimiter, quoted)), _SAMPLE_ROWS))
     except csv.Error:
         return []
     # The sample may end inside the last row.
     return rows[:-1] if len(rows) > 1 and len(rows) < _SAMPLE_ROWS and not complete else rows
 
 
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a text, without the carriage returns that would end a row early."""
+    return (line.replace("\r", " ") + "\n" for line in text.split("\n"))
+
+
 def _quotes_matter(text: str, delimiter: str, complete: bool) -> bool:
-    """Not where there are none and tabs part the cells, and not where every line has as many
-    cells as the next but quotes, if minded, would join some of them."""
+    """Whether quotes enclose cells. Where none of them joins lines that question is idle. Where
+    tabs part the cells, quotes are meant if rows are more even with them; elsewhere, if most of
+    them are those of enclosed cells."""
     if '"' not in text:
         return delimiter != "\t"
-    widths = {len(row) for row in _rows(text, delimiter, False, complete)}
     minded = _rows(text, delimiter, True, complete)
-    return len(widths) != 1 or not any("\n" in cell for row in minded for cell in row)
+    if not any("\n" in cell for row in minded for cell in row):
+        return True
+    if delimiter == "\t":
+        return _evenness(minded) > _evenness(_rows(text, delimiter, False, complete))
+    part = re.escape(delimiter)
+    enclosed = re.findall(rf'(?:^|(?<=[{part}\n]))"(?:[^"]|"")*+"(?=[{part}\r\n]|\Z)', text)
+    return 2 * "".join(enclosed).count('"') >= text.count('"')
+
+
+def _evenness(rows: list[list[str]]) -> float:
+    """The share of rows that have as many cells as the first."""
+    return sum(len(row) == len(rows[0]) for row in rows) / len(rows) if rows else 0.0
 
 
 def _is_heading(rows: list[list[str]], is_time: Callable[[str], bool]) -> bool:

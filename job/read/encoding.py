@@ -23,7 +23,7 @@ _BOMS = (
 )
 """UTF-32 before UTF-16: its little-endian mark begins with the other's."""
 
-_DETECTABLE = ["gb18030", "big5hkscs", "cp932", "euc_jp", "cp949", "cp1251", "cp1252", "koi8_r"]
+_DETECTABLE = ["gb18030", "big5", "cp932", "euc_jp", "cp949", "cp1251", "cp1252", "koi8_r"]
 """Encodings that logs are found in and in which the byte 0x0A is always a line feed."""
 
 _MIN_EVIDENCE = 4
@@ -46,7 +46,7 @@ class Encoding:
     @property
     def unit(self) -> int:
         """Bytes of a code unit: in one of 1 byte the file can be cut at any byte 0x0A."""
-        return 2 if "16" in self.codec else 4 if "32" in self.codec else 1
+        return {"utf-16": 2, "utf-32": 4}.get(self.codec[:6], 1)
 
     @property
     def newline(self) -> bytes:

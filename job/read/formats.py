@@ -79,8 +79,7 @@ def find_format(sample: Sample, is_time: Callable[[str], bool]) -> Format:
     like_json = sum(
         json or line.startswith('{"') for json, line in zip(is_json, lines, strict=True)
     )
-    named = extension in _JSON_LINES and 2 * objects >= len(lines)
-    if objects and (like_json == len(lines) or named):
+    if objects and (like_json == len(lines) or extension in _JSON_LINES):
         return Format("jsonl")
     if is_table(extension) and not objects:
         return Format("csv", dialect=find_dialect(text, sample.complete, extension, is_time))
@@ -102,7 +101,8 @@ def extension_of(name: str) -> str:
 
 def _is_json(line: str) -> bool:
     """Whether a line is a JSON object or array."""
-    if line.lstrip()[:1] not in ("{", "["):
+    line = line.lstrip("\ufeff \t")
+    if line[:1] not in ("{", "["):
         return False
     try:
         json.loads(line, strict=False)

@@ -15,7 +15,8 @@ from datetime import date, tzinfo
 from itertools import islice, pairwise
 
 from job import times
-from job.read.dialect import row_cuts
+from job.errors import InputError
+from job.read.dialect import heading_length, row_cuts
 from job.read.encoding import Encoding
 from job.read.formats import LINE_FORMATS, Format, Sample, find_format
 from job.read.inputs import Found, find_files
@@ -87,7 +88,7 @@ def plan_inputs(
 
     `reference` and `zone` complete times that are written without a date or an offset.
     `slice_bytes`: about how large a slice becomes. Raises InputError for an input that holds no
-    file.
+    file, and for one on a network that fails.
     """
     found, ignored = find_files(inputs)
 
@@ -107,7 +108,9 @@ def _plan_file(file: Found, is_time: Callable[[str], bool], slice_bytes: int) ->
         form = find_format(Sample(file.name, look.text, look.complete, look.elsewhere), is_time)
         cuts = _cuts(file, look, form, slice_bytes)
         problem = look.damage
-    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
+    except OSError as error:
+        if not file.location.is_lasting(error):
+            raise InputError(f"cannot read the input file {file.name!r}: {error}") from error
         # The reader meets the same error and rejects the file by it.
         problem = str(error)
     ends = list(pairwise(cuts))
@@ -144,17 +147,22 @@ def _cuts(file: Found, look: Look, form: Format, slice_bytes: int) -> list[int |
     of no matter."""
     if form.name == "empty" and not look.damage:
         return [0]
-    one_byte = look.compression == "none" and look.encoding.unit == 1
-    tabular = form.dialect is not None
-    if not one_byte or not (form.name in LINE_FORMATS or tabular):
+    if look.compression != "none" or look.encoding.unit > 1:
         return [0, None]
-    if form.dialect and form.dialect.quoted:
-        if look.encoding.codec != "utf-8" or file.size < 2 * slice_bytes:
-            return [0, file.size]
-        chunks = ByteStream(file.location, "none", look.encoding.bom)
-        inner = row_cuts(chunks, look.encoding.bom, form.dialect.delimiter, slice_bytes)
-        return [0, *(cut for cut in inner if cut < file.size), file.size]
     begin = look.encoding.bom
     length = file.size - begin
-    count = max(min(round(length / slice_bytes), length), 1)
-    return [0, *(begin + length * n // count for n in range(1, count)), file.size]
+    if form.name in LINE_FORMATS or (form.dialect and not form.dialect.quoted):
+        count = max(min(round(length / slice_bytes), length), 1)
+        inner = [begin + length * n // count for n in range(1, count)]
+    elif form.dialect and look.encoding.codec == "utf-8" and length >= 2 * slice_bytes:
+        chunks = ByteStream(file.location, "none", begin)
+        inner = row_cuts(chunks, begin, form.dialect.delimiter, slice_bytes)
+    else:
+        return [0, None if form.dialect is None else file.size]
+    if form.dialect:
+        # The slice that begins the file knows the heading.
+        data = begin + look.encoding.byte_length(
+            look.text[: heading_length(look.text, form.dialect)]
+        )
+        inner = [cut for cut in inner if cut >= data]
+    return [0, *(cut for cut in inner if cut < file.size), file.size]

@@ -53,7 +53,9 @@ def read_slice(part: Slice) -> Iterator[Raw | Rejected]:
     stream = ByteStream(part.location, part.compression, part.start - mid_line, part.end)
     try:
         yield from _records(part, stream, mid_line)
-    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
+    except OSError as error:
+        if not part.location.is_lasting(error):
+            raise
         yield unreadable(part.source, part.start, error)
     if stream.damage:
         yield truncated(part.source, stream.received, stream.damage)

@@ -40,6 +40,10 @@ class Location:
         """The file as a `pyarrow.NativeFile` that can seek. Raises OSError."""
         return _filesystem(self.filesystem).open_input_file(self.path)
 
+    def is_lasting(self, error: OSError) -> bool:
+        """Whether an error met here would be the same at another try: not so for a network's."""
+        return not self.filesystem or isinstance(error, FileNotFoundError | PermissionError)
+
 
 @lru_cache(maxsize=64)
 def _filesystem(uri: str) -> fs.FileSystem:

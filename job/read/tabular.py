@@ -10,7 +10,7 @@ import csv
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from job.read.dialect import Dialect, unique
+from job.read.dialect import Dialect, is_row, unique
 from job.read.encoding import Encoding, repair
 from job.read.lines import MAX_RECORD_BYTES, Block
 from job.read.rejections import bad_csv, too_long
@@ -122,9 +122,12 @@ def read_csv(
             return
         position, first = lines.row[0]
         flags = []
-        if (failure or (len(lines.row) > 1 and len(cells or ()) != len(dialect.columns))) and (
-            alone := dialect.alone(first)
-        ):
+        swallowed = len(lines.row) > 1 and (
+            failure
+            or len(cells or ()) != len(dialect.columns)
+            or not dialect.is_regular(line for _, line in lines.row)
+        )
+        if swallowed and (alone := dialect.alone(first)):
             cells = alone
             flags.append("bare_quote")
             lines.give_back(lines.row[1:])
@@ -134,7 +137,7 @@ def read_csv(
             else:
                 yield too_long(source, position, first)
             continue
-        if len(cells) > 1 or (cells and cells[0].strip()):
+        if is_row(cells):
             if heading:
                 heading = False
                 continue

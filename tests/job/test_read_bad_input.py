@@ -1,0 +1,234 @@
+"""Bad input: the smallest example of each kind, and what it gets."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from job.records import Raw, Rejected
+from tests.job.reading import planned, records, rows, rows_of, values
+
+
+def rejections(found: list[Raw | Rejected]) -> list[Rejected]:
+    return [row for row in found if isinstance(row, Rejected)]
+
+
+def only(found: list[Raw]) -> Raw:
+    (record,) = found
+    return record
+
+
+def test_fields_that_change_their_type_from_line_to_line(tmp_path: Path) -> None:
+    lines = [
+        {"content": "text", "user": None},
+        {"content": ["a", "list"], "user": "u1"},
+        {"content": {"type": "object"}, "late": 1},
+    ]
+    data = "\n".join(map(json.dumps, lines)).encode()
+    assert values(tmp_path / "a.jsonl", data) == lines
+
+
+def test_broken_lines_are_rejected_where_they_stand_and_the_others_kept(tmp_path: Path) -> None:
+    data = b'{"a": 1}\n{"a": \n\n"only text"\n17\n{"a": 2}\n'
+    found = rows(tmp_path / "a.jsonl", data)
+    assert [row.value for row in found if isinstance(row, Raw)] == [{"a": 1}, {"a": 2}]
+    assert [(row.position, row.reason, row.excerpt) for row in rejections(found)] == [
+        (9, "bad_json", '{"a":'),
+        (17, "not_a_record", "only text"),
+        (29, "not_a_record", "17"),
+    ]
+
+
+def test_an_excerpt_is_short(tmp_path: Path) -> None:
+    (row,) = rejections(rows(tmp_path / "a.jsonl", b'{"a": 1}\n{"' + b"x" * 5000 + b"\n"))
+    assert len(row.excerpt) == 200
+
+
+@pytest.mark.parametrize(
+    ("line", "value", "flags"),
+    [
+        ('{"id": 12345678901234567890123}', {"id": 12345678901234567890123}, ()),
+        ('{"id": -9223372036854775809}', {"id": -9223372036854775809}, ()),
+        ('{"id": 18446744073709551615}', {"id": 18446744073709551615}, ()),
+        ('{"a": Infinity, "b": [-Infinity]}', {"a": float("inf"), "b": [-float("inf")]}, ("nan",)),
+        ('{"a": 1e999}', {"a": float("inf")}, ("nan",)),
+        ('{"a": "x\\ud800y"}', {"a": "x\ufffdy"}, ("lone_surrogate",)),
+        ('{"\\udfff": ["\\ud83d\\ude00"]}', {"\ufffd": ["\U0001f600"]}, ("lone_surrogate",)),
+        ('{"a": "x\ty"}', {"a": "x\ty"}, ()),
+        ('{"a": "x\0y"}', {"a": "x\0y"}, ("nul",)),
+        ('{"a": "x\\u0000y"}', {"a": "x\0y"}, ("nul",)),
+        ('{"a": "x\u2028y\x85z"}', {"a": "x\u2028y\x85z"}, ()),
+        ('{"a": "{\\"b\\": 1}"}', {"a": '{"b": 1}'}, ()),
+        ('\ufeff{"a": 1}', {"a": 1}, ()),
+    ],
+)
+def test_json_that_strict_parsers_refuse_or_round(
+    tmp_path: Path, line: str, value: object, flags: tuple[str, ...]
+) -> None:
+    for number, data in enumerate((f'{{"z": 0}}\n{line}\n', f'[{{"z": 0}}, {line}]')):
+        record = records(tmp_path / f"{number}.json", data.encode())[1]
+        assert (record.value, record.flags) == (value, flags)
+
+
+def test_not_a_number_is_kept_and_flagged(tmp_path: Path) -> None:
+    record = only(records(tmp_path / "a.jsonl", b'{"a": NaN}\n'))
+    assert isinstance(record.value, dict)
+    assert record.value["a"] != record.value["a"]
+    assert record.flags == ("nan",)
+
+
+def test_one_invalid_byte_costs_one_character(tmp_path: Path) -> None:
+    data = '{"a": "连接超时"}\n'.encode() * 3 + b'{"a": "x\xffy"}\n'
+    found = records(tmp_path / "a.jsonl", data)
+    assert (found[-1].value, found[-1].flags) == ({"a": "x\ufffdy"}, ("bad_bytes",))
+    assert found[0].flags == ()
+    log = only(records(tmp_path / "a.log", b"disk \xff full\n"))
+    assert (log.value, log.flags) == ("disk \ufffd full", ("bad_bytes",))
+    table = records(tmp_path / "a.csv", b"a,b\n1,x\xffy\n")[0]
+    assert (table.value, table.flags) == ({"a": "1", "b": "x\ufffdy"}, ("bad_bytes",))
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r"])
+def test_only_line_feeds_end_lines(tmp_path: Path, separator: str) -> None:
+    text = f"2024-03-05 12:00:00 a{separator}b"
+    assert values(tmp_path / "a.log", text.encode()) == [text]
+    cell = {"a": f"x{separator}y", "b": "1"}
+    assert values(tmp_path / "a.csv", f"a,b\n{cell['a']},1\n".encode()) == [cell]
+
+
+def test_a_document_that_ends_early_keeps_its_whole_elements(tmp_path: Path) -> None:
+    for data in (b'[{"a": 1}, {"a": 2}, {"a"', b'{"Records": [{"a": 1}, {"a": 2}, {"a": "'):
+        found = rows(tmp_path / "a.json", data)
+        assert [row.value for row in found if isinstance(row, Raw)] == [{"a": 1}, {"a": 2}]
+        assert [row.reason for row in rejections(found)] == ["truncated"]
+
+
+def test_a_broken_element_does_not_take_its_neighbours_along(tmp_path: Path) -> None:
+    found = rows(tmp_path / "a.json", b'[{"a": 1}, {"a": [tru, {"b": "]"}]}, 5, {"a": 2}]')
+    assert [row.value for row in found if isinstance(row, Raw)] == [{"a": 1}, {"a": 2}]
+    assert [(row.position, row.reason) for row in rejections(found)] == [
+        (11, "bad_json"),
+        (37, "not_a_record"),
+    ]
+
+
+def test_what_stands_beside_the_array_of_records_is_accounted_for(tmp_path: Path) -> None:
+    data = b'{"errors": [{"e": 1}], "items": [{"a": 1}, {"a": 2}], "next": null}{"other": 1}'
+    found = rows(tmp_path / "a.json", data)
+    assert [row.value for row in found if isinstance(row, Raw)] == [{"a": 1}, {"a": 2}]
+    assert ["errors" in row.detail or "items" in row.detail for row in rejections(found)] == [
+        True,
+        True,
+    ]
+
+
+def test_json_nested_beyond_reason_is_rejected(tmp_path: Path) -> None:
+    deep = b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    for name, data in (("a.jsonl", deep), ("a.json", b"[" + deep + b', {"b": 1}]')):
+        assert [row.reason for row in rejections(rows(tmp_path / name, data))] == ["bad_json"]
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress])
+def test_compressed_data_that_breaks_off(tmp_path: Path, compress: type[bytes]) -> None:
+    lines = [f'{{"number": {number * 7919 % 100_003}}}' for number in range(50_000)]
+    data = compress("\n".join(lines).encode())
+    found = rows(tmp_path / "a.jsonl.gz", data[: len(data) // 2])
+    kept = [row for row in found if isinstance(row, Raw)]
+    assert len(kept) > 10_000
+    assert [json.dumps(row.value) for row in kept] == lines[: len(kept)]
+    assert rejections(found)[-1].reason == "truncated"
+    assert rejections(found)[-1].position >= kept[-1].position
+
+
+def test_compressed_data_that_is_damaged_at_its_end(tmp_path: Path) -> None:
+    data = gzip.compress(b'{"a": 1}\n{"a": 2}\n')
+    found = rows(tmp_path / "a.gz", data[:-8] + b"\0\1\2\3\4\5\6\7")
+    assert [row.value for row in found if isinstance(row, Raw)] == [{"a": 1}, {"a": 2}]
+    assert [row.reason for row in rejections(found)] == ["truncated"]
+
+
+def test_compressed_files_that_hold_nothing(tmp_path: Path) -> None:
+    assert rows(tmp_path / "a.gz", b"") == []
+    assert rows(tmp_path / "b.gz", gzip.compress(b"")) == []
+    (cut,) = rows(tmp_path / "c.gz", gzip.compress(b"hello")[:6])
+    assert isinstance(cut, Rejected)
+    assert cut.reason == "truncated"
+
+
+def test_padding_and_a_second_member_behind_compressed_data(tmp_path: Path) -> None:
+    data = gzip.compress(b"one\n") + b"\0" * 100_000 + gzip.compress(b"two\n") + b"\0" * 7
+    assert values(tmp_path / "a.gz", data) == ["one", "two"]
+
+
+def test_a_stray_quote_in_a_table_keeps_every_row(tmp_path: Path) -> None:
+    tsv = b'id\ttext\n1\t"half open\n2\tfine\n3\t5" screen\n'
+    expected = [
+        {"id": "1", "text": '"half open'},
+        {"id": "2", "text": "fine"},
+        {"id": "3", "text": '5" screen'},
+    ]
+    assert values(tmp_path / "a.tsv", tsv) == expected
+    quoted = b"id,text\n" + b'0,"a, b"\n' * 9 + tsv.replace(b"\t", b",")[8:]
+    found = records(tmp_path / "a.csv", quoted)
+    assert [record.value for record in found[9:]] == expected
+    assert [record.flags for record in found[9:]] == [("bare_quote",), (), ()]
+
+
+def test_rows_with_too_many_or_too_few_cells(tmp_path: Path) -> None:
+    data = b"a,b,extra\n" + b"1,2,3\n" * 9 + b"1,2,3,4,5\n1\n"
+    *_, more, fewer = records(tmp_path / "a.csv", data)
+    assert more.value == {"a": "1", "b": "2", "extra": "3", "extra_2": ["4", "5"]}
+    assert more.flags == ("extra_cells",)
+    assert fewer.value == {"a": "1", "b": None, "extra": None}
+    assert fewer.flags == ("missing_cells",)
+
+
+def test_a_delimiter_more_often_in_one_line_is_a_log_all_the_same(tmp_path: Path) -> None:
+    lines = ["20171223-22:15:29:606|Step|3|a", "20171223-22:15:29:615|Step|3|b|c|d|e"]
+    assert values(tmp_path / "a.log", "\r\n".join(lines).encode()) == lines
+
+
+def test_a_nul_in_a_field(tmp_path: Path) -> None:
+    record = only(records(tmp_path / "a.csv", b"name,comment\nbob,go\0od\n"))
+    assert (record.value, record.flags) == ({"name": "bob", "comment": "go\0od"}, ("nul",))
+    line = only(records(tmp_path / "a.log", b"2024-03-05 12:00:00 disk\0full again\n"))
+    assert line.flags == ("nul",)
+
+
+def test_files_that_hold_no_text(tmp_path: Path) -> None:
+    for number, data in enumerate((bytes(range(256)) * 8, gzip.compress(bytes(range(256)) * 8))):
+        (row,) = rows(tmp_path / f"{number}.log", data)
+        assert isinstance(row, Rejected)
+        assert row.reason == "binary"
+
+
+def test_a_json_line_cut_short_inside_a_mixed_file_is_kept_as_text(tmp_path: Path) -> None:
+    found = records(tmp_path / "a.log", b'{"a": 1}\nlevel=info a=b\n{"a": "x}\nlevel=info a=c\n')
+    assert [(row.form, row.flags) for row in found] == [
+        ("json", ()),
+        ("logfmt", ()),
+        ("text", ("bad_json",)),
+        ("logfmt", ()),
+    ]
+
+
+def test_a_logfmt_key_that_comes_twice_is_flagged(tmp_path: Path) -> None:
+    record = only(records(tmp_path / "a.log", b'a=1 b="x \\"y\\"" a=2 url=/p?q=1\n'))
+    assert record.value == {"a": "2", "b": 'x "y"', "url": "/p?q=1"}
+    assert record.flags == ("duplicate_key",)
+
+
+def test_a_very_long_line_is_read_and_a_longer_one_rejected(tmp_path: Path) -> None:
+    long = b'{"a": "' + b"x" * (50 << 20) + b'"}\n'
+    longer = b'{"a": "' + b"x" * (65 << 20) + b'"}\n'
+    file = planned(tmp_path / "a.jsonl", b'{"b": 1}\n' + long + longer + b'{"b": 2}\n')
+    assert len(file.slices) > 5
+    found = rows_of(file)
+    kept = [row for row in found if isinstance(row, Raw)]
+    assert [len(str(row.value)) > 1000 for row in kept] == [False, True, False]
+    (row,) = rejections(found)
+    assert (row.reason, row.position) == ("too_long", 9 + len(long))
