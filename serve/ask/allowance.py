@@ -89,7 +89,9 @@ class Allowance:
         """Call number `call` ended; `last_call` was granted last."""
         self._pay_back(lease, outcome, now)
         self._heed(outcome, now)
-        if outcome.kind == "ok" and call > self._refused_at_call:
+        if outcome.kind == "unsent":
+            self._found.not_taken(call)
+        elif outcome.kind == "ok" and call > self._refused_at_call:
             self._pause.good()
             self._found.good()
             self._fit(now)
@@ -126,7 +128,7 @@ class Allowance:
             self._refused_at_call = last_call
             self._fit(now)
         else:
-            self._found.refused_again(call)
+            self._found.not_taken(call)
         if self._requests is not None:
             self._requests.empty_until(self._pause.until, now)
 

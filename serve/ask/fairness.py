@@ -11,7 +11,7 @@ slow 1 of 24, retry and fast 5 of 48 each; without online, slow gets 1 of 6 and 
 each; without retry as well, fast gets 5 of 6. On a tie the class first named goes first.
 
 Slow calls last longer, so 1 of 6 turns would become more of the permits: while another class waits,
-slow holds at most SLOW_SHARE of them. While none does, it may hold them all.
+slow holds at most one in SLOW_SHARE of them. While none does, it may hold them all.
 
 Invariant: over any stretch in which a class waits and may go, it gets its share of the grants, less
 at most one turn at each branch above it; a class that was away has saved up nothing.
@@ -27,7 +27,7 @@ from serve.ask.contract import Class
 from serve.ask.permit import CLASSES
 
 SLOW_SHARE = 6
-"""Slow calls may hold one of so many permits while others wait, and always one."""
+"""Rounded down, but always one."""
 
 
 @dataclass(slots=True)
@@ -73,9 +73,6 @@ class Queues:
 
     def __len__(self) -> int:
         return len(self._class_of)
-
-    def __contains__(self, ticket_id: str) -> bool:
-        return ticket_id in self._class_of
 
     def waiting(self, cls: Class) -> int:
         """Tickets of `cls`."""

@@ -6,7 +6,7 @@ granted outside `step`. Times are seconds of one monotonic clock that the host p
 
 Invariants: every ticket is granted once, refused once or withdrawn once; the permits in use are the
 leases neither settled nor expired; at most `max_concurrency` of them, and over any span no more
-requests or reserved tokens than the provider's own buckets hold.
+requests or tokens than the provider's own buckets hold, where the limits are right.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from serve.ask.permit import (
 from serve.ask.retry_budget import RetryBudget
 
 __all__ = [
-    "Class",
     "Lease",
     "Limiter",
     "LimiterStats",

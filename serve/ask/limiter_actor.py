@@ -24,7 +24,7 @@ from ray.exceptions import RayActorError
 from serve.ask.contract import Class
 from serve.ask.errors import BreakerOpen
 from serve.ask.holders import BEAT_SECONDS, Holders
-from serve.ask.limiter_host import LimiterHost, TicketLost
+from serve.ask.limiter_host import LimiterHost, TicketLost, breaker_open
 from serve.ask.permit import CALL_SECONDS, Lease, LimiterStats, Limits, Outcome, Settled
 from serve.ask.ratelimit_headers import PREFIX
 
@@ -37,6 +37,8 @@ them; waiting calls cost memory only."""
 WATCH_SECONDS = 1.0
 LOST_SECONDS = 60.0
 """How long a client looks for a lost actor before it gives up; a restart takes a second or two."""
+SETTLE_SECONDS = 2.0
+"""The same for giving a lease back, which a paid answer must not wait for."""
 LOST_PAUSE_SECONDS = 0.2
 IDLE_SECONDS = 600.0
 MINUTE = 60.0
@@ -162,16 +164,19 @@ class RayPermits:
             self._sent.append((time.monotonic(), tokens))
             self._sent_tokens += tokens
             return answer
-        raise BreakerOpen(
-            f"the provider is failing: try again in {answer:.0f} s", retry_after=answer
-        )
+        raise breaker_open(answer)
 
     async def settle(self, lease: Lease, outcome: Outcome) -> Settled:
-        """See `Permits.settle`."""
+        """See `Permits.settle`. Never fails: the lease of a lost actor is lost with it."""
         self._open.discard(lease.id)
         limit_headers = {k: v for k, v in outcome.headers.items() if k.startswith(PREFIX)}
         outcome = replace(outcome, headers=limit_headers)
-        settled: Settled = await self._call("settle", self._name, lease.id, outcome)
+        try:
+            settled: Settled = await self._call(
+                "settle", self._name, lease.id, outcome, patience=SETTLE_SECONDS
+            )
+        except RayActorError:
+            return Settled(breaker_open=False)
         return settled
 
     async def retry_token(self) -> None:
@@ -201,26 +206,29 @@ class RayPermits:
                 self._actor.withdraw.remote(self._name, ticket_id)
                 if not isinstance(error, RayActorError):
                     raise
-                lost_since = await self._find_actor(lost_since, error)
+                lost_since = await self._find_actor(lost_since, LOST_SECONDS, error)
                 continue
             if not isinstance(answer, Lease):
                 self._open.discard(ticket_id)
             if answer is not None:
                 return answer
 
-    async def _call(self, method: str, *args: object) -> Any:
+    async def _call(self, method: str, *args: object, patience: float = LOST_SECONDS) -> Any:
         """What the actor, or the one that replaces it, answers to a call that may be repeated."""
         lost_since: float | None = None
         while True:
             try:
                 return await getattr(self._actor, method).remote(*args)
             except RayActorError as error:
-                lost_since = await self._find_actor(lost_since, error)
+                lost_since = await self._find_actor(lost_since, patience, error)
 
-    async def _find_actor(self, lost_since: float | None, error: RayActorError) -> float:
-        """Look for the actor again; when it was first missed."""
+    async def _find_actor(
+        self, lost_since: float | None, patience: float, error: RayActorError
+    ) -> float:
+        """Look for the actor again; when it was first missed. Raises `error` when that was more
+        than `patience` seconds ago."""
         now = time.monotonic()
-        if lost_since is not None and now - lost_since >= LOST_SECONDS:
+        if lost_since is not None and now - lost_since >= patience:
             raise error
         await asyncio.sleep(LOST_PAUSE_SECONDS)
         self._actor = await asyncio.to_thread(_get_or_create, self._actor_name, self._limits)

@@ -141,11 +141,16 @@ class LimiterHost:
         for ticket_id, seconds in decided.refused.items():
             waiter = self._lease_waiters[ticket_id]
             if not waiter.done():
-                message = f"the provider is failing: try again in {seconds:.0f} s"
-                waiter.set_exception(BreakerOpen(message, retry_after=seconds))
+                waiter.set_exception(breaker_open(seconds))
         if decided.wake_at < math.inf:
             delay = max(SHORTEST_TIMER, decided.wake_at - now)
             self._timer = asyncio.get_running_loop().call_later(delay, self._step)
+
+
+def breaker_open(seconds: float) -> BreakerOpen:
+    """The error for one who is turned away and may try again in `seconds`."""
+    message = f"the provider is failing: try again in {math.ceil(seconds)} s"
+    return BreakerOpen(message, retry_after=seconds)
 
 
 def _resolve(waiter: asyncio.Future[_T], value: _T) -> None:

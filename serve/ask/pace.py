@@ -109,8 +109,9 @@ class FoundRate:
         else:
             self.rate += GROWTH_BEYOND
 
-    def refused_again(self, call: int) -> None:
-        """Call number `call` was in flight at the last refusal and is refused too."""
+    def not_taken(self, call: int) -> None:
+        """Call number `call` was not sent, or was in flight at the last refusal and is refused
+        too."""
         self._taken -= 1
         for refusal in self._refusals:
             if refusal.call >= call:

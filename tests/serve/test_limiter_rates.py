@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from serve.ask.buckets import PACE, SKEW, TokenBucket, capacity_for
-from serve.ask.limiter import Limiter, Limits, Outcome
+from serve.ask.limiter import Lease, Limiter, Limits, Outcome
 from tests.serve.limiter_world import Provider, World
 
 
@@ -274,3 +274,19 @@ def test_one_429_in_a_quiet_hour_leaves_no_crawl_behind() -> None:
     rpm = limiter.stats(0.5).rpm
     assert rpm is not None
     assert rpm >= 45
+
+
+def test_permits_given_back_unused_do_not_blur_the_measured_rate() -> None:
+    class Hesitant(World):
+        """Every other permit comes back unused after a while."""
+
+        def _arrive(self, lease: Lease) -> None:
+            if int(lease.id) % 2:
+                super()._arrive(lease)
+            else:
+                self._at(self.now + 0.5, lambda: self._end(lease, Outcome("unsent"), False))
+
+    world = Hesitant(Limits(), Provider(rpm=60), seed=1)
+    world.run(900)
+    assert world.share_of_429s(since=300) <= 0.03
+    assert world.count("ok", since=300) >= 0.9 * 600
