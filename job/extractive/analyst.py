@@ -10,8 +10,8 @@ import re
 
 from job.extractive.conversation import conversation_answer
 from job.extractive.feedback import feedback_answer
-from job.extractive.issues import Reading
 from job.extractive.operation import operation_answer
+from job.extractive.reading import Reading
 from job.extractive.spans import fold, grammars
 from job.instructions import Language
 from job.records import Answer, Record
@@ -21,9 +21,9 @@ MODEL = "extractive"
 
 NOTE: dict[Language, str] = {
     "en": (
-        "No language model was used. Fixed rules of Chinese and English picked out the clauses that "
-        "tell of failures, complaints and praise. What is said without such words is missed, irony "
-        "is taken at its word, and a cause that the text does not state repeats the event."
+        "No language model was used. Fixed rules of Chinese and English picked out the clauses "
+        "that tell of failures, complaints and praise. What is said without such words is missed, "
+        "irony is taken at its word, and a cause that the text does not state repeats the event."
     ),
     "zh": (
         "本次未使用语言模型，由固定的中英文语言规则挑出表示故障、抱怨和称赞的语句。"

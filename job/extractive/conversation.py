@@ -7,20 +7,12 @@ report.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 
 from job.extractive.cause import hollow
-from job.extractive.issues import (
-    Clause,
-    Reading,
-    Span,
-    explanation,
-    praise,
-    problem,
-    read_clauses,
-    worst_of,
-)
+from job.extractive.issues import explanation, praise, problem
+from job.extractive.reading import Clause, Reading, Span, read_clauses, worst_of
 from job.extractive.spans import Turn, sentences, size, turns
 from job.extractive.tone import NONE, tone
 from job.records import Answer
@@ -34,6 +26,8 @@ LONG = 160
 """Characters of the user's turns above which a single likely sign may be talk by the way."""
 HINTS = 3
 """Likely signs that make a long conversation a problem where none is certain."""
+BRIEF = 250
+"""Characters of a reply that answers a report and is no essay."""
 APOLOGETIC = 2
 """Sentences at the beginning of a turn in which an assistant says what it cannot do."""
 
@@ -42,7 +36,7 @@ def conversation_answer(reading: Reading) -> Answer:
     """A problem with one issue, else what the user praised, else normal."""
     said = turns(reading.low)
     found = [clause for turn in said if turn.user for clause in _reported(reading, turn)]
-    told = found if _tells_of_trouble(found) else _lamented(reading, said, found)
+    told = found if _tells_of_trouble(found) else _acknowledged(reading, said, found)
     if told:
         worst = worst_of(told)
         reason = _answered_cause(reading, said, worst)
@@ -51,6 +45,7 @@ def conversation_answer(reading: Reading) -> Answer:
         if not turn.user and (admitted := _admitted(reading, turn)):
             return Answer("problem", (problem(reading, admitted, worst_of(admitted)),))
     pleased = [clause for clause in found if clause.tone.praise >= OUTSPOKEN]
+    pleased = pleased or _thanked(reading, said, found)
     if pleased:
         return Answer("positive", (praise(reading, pleased),))
     return Answer("normal" if size(reading.low) >= SPARSE else "unclear")
@@ -82,18 +77,36 @@ def _reported(reading: Reading, turn: Turn) -> list[Clause]:
     return reported
 
 
-def _lamented(reading: Reading, said: Sequence[Turn], found: Sequence[Clause]) -> list[Clause]:
-    """What the user reported in words without a sign, and the other side said sorry for."""
-    low = reading.low
-    for turn, reply in pairwise(said):
-        if not turn.user or reply.user:
-            continue
-        if not any(rule.apology.search(low, reply.start, reply.end) for rule in reading.rules):
-            continue
-        told = [c for c in found if turn.start <= c.start < turn.end and c.tone is not NONE]
-        if told:
+def _acknowledged(reading: Reading, said: Sequence[Turn], found: Sequence[Clause]) -> list[Clause]:
+    """What the user reported in words without a sign, and the other side took for a problem: it
+    said sorry, or spoke in a few words of a failure itself."""
+    low, rules = reading.low, reading.rules
+    for told, reply in _answers(said, found):
+        sorry = any(rule.apology.search(low, reply.start, reply.end) for rule in rules)
+        brief = reply.end - reply.start <= BRIEF
+        if sorry or (brief and tone(low, reply.start, reply.end, rules).failure >= 2):
             return told
     return []
+
+
+def _thanked(reading: Reading, said: Sequence[Turn], found: Sequence[Clause]) -> list[Clause]:
+    """What the user liked a little and the other side gave thanks for."""
+    for told, reply in _answers(said, found):
+        grateful = any(
+            rule.gratitude.search(reading.low, reply.start, reply.end) for rule in reading.rules
+        )
+        if grateful and any(clause.tone.praise for clause in told):
+            return told
+    return []
+
+
+def _answers(said: Sequence[Turn], found: Sequence[Clause]) -> Iterator[tuple[list[Clause], Turn]]:
+    """What the user told, not asked for, in a turn, and the other side's turn after it."""
+    for turn, reply in pairwise(said):
+        if turn.user and not reply.user:
+            told = [c for c in found if turn.start <= c.start < turn.end and c.tone is not NONE]
+            if told:
+                yield told, reply
 
 
 def _answered_cause(reading: Reading, said: Sequence[Turn], worst: Clause) -> Span | None:

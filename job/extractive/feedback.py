@@ -1,7 +1,7 @@
 """Reviews and other feedback of users. Pure.
 
 Invariant: a rating says how the words are meant on the whole, the words say what about: two stars
-without a complaint are still a problem, four stars stay positive unless the words tell of a failure.
+without a complaint are still a problem, four stars none unless the words tell of a failure.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from job.extractive.issues import Clause, Reading, praise, problem, read_clauses, worst_of
+from job.extractive.issues import praise, problem
+from job.extractive.reading import Clause, Reading, read_clauses, worst_of
 from job.extractive.spans import size
 from job.mask import ALIAS
 from job.records import Answer, Issue
@@ -78,11 +79,7 @@ def _groups(reading: Reading, found: Sequence[Clause]) -> list[list[Clause]]:
     groups: list[list[Clause]] = []
     apart = True
     for clause in found:
-        if any(
-            rule.contrast.match(reading.low, *clause.span)
-            or rule.addition.match(reading.low, *clause.span)
-            for rule in reading.rules
-        ):
+        if reading.turns(clause.span):
             apart = True
         if clause.tone.trouble:
             if apart:

@@ -7,8 +7,7 @@ position found is a position in the record.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from job.records import Basis
 
@@ -36,13 +35,25 @@ class Connective:
         self.basis = basis
 
 
-def signs(groups: Iterable[tuple[str, str]], before: str = "", after: str = "") -> re.Pattern[str]:
+def words(block: str) -> str:
+    """One pattern for any of the words of the block: regular expressions apart by white space, in
+    which `_` stands for a space. An earlier one wins."""
+    return f"(?:{'|'.join(block.split())})".replace("_", " ")
+
+
+def either(*patterns: str) -> str:
+    """One pattern for any of the patterns; an earlier one wins."""
+    return f"(?:{'|'.join(patterns)})"
+
+
+def signs(*groups: tuple[str, str], before: str = "", after: str = "") -> re.Pattern[str]:
     """One pattern that finds every sign in one pass; at one place the earlier group wins.
 
-    `lastgroup` of a match is the name with a running number, since a name may come twice.
+    `lastgroup` of a match is the group's name and a running number, since a name may come twice.
+    `before` and `after` are what must stand around a sign.
     """
     alternatives = (f"(?P<{name}_{n}>{pattern})" for n, (name, pattern) in enumerate(groups))
-    return re.compile(f"{before}(?:{'|'.join(alternatives)}){after}")
+    return re.compile(f"{before}{either(*alternatives)}{after}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +62,9 @@ class Grammar:
 
     `signs`: words that say how a clause is meant. `connectives`: in order of reliability.
     `task`: how a sentence begins that asks for work instead of telling; `about_self`: what makes
-    it tell all the same. `admission`: the assistant's words for what it could not do; `apology`: its
-    words on hearing of a problem. `contrast`,
-    `comma`: where a clause ends inside a sentence. `addition`: begins one more point. `leading`,
+    it tell all the same. `admission`: the assistant's words for what it could not do; `apology`:
+    on hearing of a problem; `gratitude`: on hearing praise. `contrast`, `comma`: where a clause
+    ends inside a sentence. `addition`: begins one more point. `leading`,
     `trailing`: what adds nothing to an event. `pronoun`: begins a clause that needs the one before
     it. `hollow`: an effect without content of its own ("the driver said it was").
     """
@@ -64,10 +75,11 @@ class Grammar:
     about_self: re.Pattern[str]
     admission: re.Pattern[str]
     apology: re.Pattern[str]
+    gratitude: re.Pattern[str]
     contrast: re.Pattern[str]
     comma: re.Pattern[str]
     addition: re.Pattern[str]
     leading: re.Pattern[str]
     trailing: re.Pattern[str]
     pronoun: re.Pattern[str]
-    hollow: re.Pattern[str] = field(repr=False)
+    hollow: re.Pattern[str]

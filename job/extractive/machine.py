@@ -18,7 +18,7 @@ _FIELD = re.compile(
 )
 _NEXT_FIELD = re.compile(r"[\s,;]+[a-z_][\w.-]*\s?=|,\s*[\"']?[a-z_][\w.-]*[\"']?\s?:|\n")
 _PLAIN_WORD = frozenset(
-    (
+    [
         "error",
         "err",
         "exception",
@@ -39,7 +39,7 @@ _PLAIN_WORD = frozenset(
         "step",
         "command",
         "method",
-    )
+    ]
 )
 """Names that before a colon are words of a sentence ("error: no answer")."""
 
@@ -47,7 +47,8 @@ _CODES = re.compile(
     r"(?:\w*(?:error|exception|failure)|err|fault)(?:code|no|type|name|class|id)?$|errorcode$"
 )
 _MESSAGES = re.compile(
-    r"(?:\w*(?:error|exception|failure)|err|fault)(?:message|msg|description|desc|detail|details|text|string)$"
+    r"(?:\w*(?:error|exception|failure)|err|fault)"
+    r"(?:message|msg|description|desc|details?|text|string)$"
 )
 _REASONS = re.compile(r"(?:\w*reason|\w*cause)$")
 _STATUSES = re.compile(r"(?:\w*status|result|outcome|state)(?:code)?$|(?:response)?code$")
@@ -57,24 +58,26 @@ _ACTIONS = re.compile(
 )
 _KNOWN = (_CODES, _MESSAGES, _REASONS, _STATUSES, _EXITS, _ACTIONS)
 _NOTHING = frozenset(
-    {
+    (
         "",
-        "null",
-        "none",
-        "nil",
-        "0",
-        "false",
-        "no",
-        "n/a",
-        "-",
-        "ok",
-        "success",
-        "{}",
-        "[]",
-        "undefined",
-        "200",
-        "无",
-    }
+        *[
+            "null",
+            "none",
+            "nil",
+            "0",
+            "false",
+            "no",
+            "n/a",
+            "-",
+            "ok",
+            "success",
+            "{}",
+            "[]",
+            "undefined",
+            "200",
+            "无",
+        ],
+    )
 )
 _BAD_STATE = re.compile(
     r"(?:fail\w*|error\w*|denied|reject\w*|refused|time(?:d_?)?out|abort\w*|exception|crash\w*|dead|"
@@ -82,28 +85,31 @@ _BAD_STATE = re.compile(
 )
 _BAD_HTTP = re.compile(r"(?:4[0-3]\d|451|499|5[0-3]\d|59\d)$")
 _HTTP = re.compile(
-    r"(?:http/\d(?:\.\d)?\"?\s+|\b(?:status(?: ?code)?|http(?: status)?|returned|responded(?: with)?|"
-    r"response(?: code)?|error code|answered(?: with)?)\s*[:=]?\s*(?:http\s+)?|"
+    r"(?:http/\d(?:\.\d)?\"?\s+|\b(?:status(?: ?code)?|http(?: status)?|returned|"
+    r"responded(?: with)?|response(?: code)?|error code|answered(?: with)?)\s*[:=]?\s*(?:http\s+)?|"
     r"(?:状态码|返回码?|响应码?|报)\s*[:：=]?\s*(?:http\s*)?)"
-    r"(?P<s>4[0-3]\d|451|499|5[0-3]\d)(?![\d.%])(?!\s*(?:rows?|items?|records?|ms|bytes|kb|mb|条|个|行|次|元|毫秒))"
+    r"(?P<s>4[0-3]\d|451|499|5[0-3]\d)(?![\d.%])"
+    r"(?!\s*(?:rows?|items?|records?|ms|bytes|kb|mb|条|个|行|次|元|毫秒))"
 )
 _REQUEST = re.compile(r"\b(get|post|put|patch|delete|head|options)\s+(/[^\s\"?]*)")
 _EXIT = re.compile(
-    r"(?:\bexit(?:ed|s)? (?:with )?(?:code |status )?|\b(?:exit|return) (?:code|status|value)\s*(?:is|was|of|[:=])?\s*|"
-    r"(?:退出码|退出状态码?|返回值)\s*(?:为|是|[:：=])?\s*)(?P<x>-?\d+)(?![\w.])"
+    r"(?:\bexit(?:ed|s)? (?:with )?(?:code |status )?|"
+    r"\b(?:exit|return) (?:code|status|value)\s*(?:is|was|of|[:=])?\s*|"
+    r"(?:退出码|退出状态码?|返回值)\s*(?:为|是|[:：=])?\s*)(?P<x>-?\d{1,10})(?![\w.])"
 )
 _STACK = re.compile(
-    r"^(?:\s+at \S|\s*file \"|traceback|caused by:|\s*\.\.\. \d+ more|goroutine \d+|\s+[\w./-]+:\d+\s*$|"
-    r"during handling of|the above exception)",
+    r"^(?:[ \t]+at \S|[ \t]*file \"|traceback|caused by:|[ \t]*\.\.\. \d+ more|goroutine \d+|"
+    r"[ \t]+[\w./-]+:\d+[ \t]*$|during handling of|the above exception)",
     re.MULTILINE,
 )
 _EXCEPTION = re.compile(
     r"^(?:caused by: |exception in thread \"[^\"\n]*\" |uncaught |unhandled |fatal )?"
-    r"(?P<n>[\w.$]*\w(?:exception|error|warning|interrupt|(?<!de)fault|throwable|exit|panic))(?::[ \t]*(?P<m>[^\n]*))?$|"
-    r"^(?P<go>panic): (?P<gm>[^\n]+)$",
+    r"(?P<n>[\w.$]*\w(?:exception|error|warning|interrupt|(?<!de)fault|throwable|exit|panic))"
+    r"(?::[ \t]*(?P<m>[^\n]*))?$|"
+    r"^panic: (?P<gm>[^\n]+)$",
     re.MULTILINE,
 )
-_NAMED = re.compile(r"\b[\w.$]*[a-z]{2}(?:exception|error)\b(?!\.\w)")
+_NAMED = re.compile(r"(?<![\w.$])[\w.$]*[a-z]{2}(?:exception|error)\b(?!\.\w)")
 
 
 class Machine(NamedTuple):
@@ -122,7 +128,7 @@ def read_machine(text: str, low: str) -> Machine:
     """What of `text` is machine notation."""
     head, traced = _stack(low)
     masked, fields = _fields(low, head)
-    event, cause = _from_fields(text, fields)
+    event, cause = _from_fields(text, low, fields)
     bad = event is not None
     cause = traced or cause
     if event is None and (status := _HTTP.search(low, 0, head)):
@@ -187,12 +193,12 @@ def _fields(low: str, head: int) -> tuple[str, dict[str, tuple[int, int]]]:
 
 
 def _from_fields(
-    text: str, fields: dict[str, tuple[int, int]]
+    text: str, low: str, fields: dict[str, tuple[int, int]]
 ) -> tuple[str | None, tuple[int, int] | None]:
     """The event and the cause that the fields name, if they tell of a failure."""
     found: dict[str, tuple[int, int]] = {}
     for key, (start, end) in fields.items():
-        value = text[start:end].strip().lower()
+        value = low[start:end].strip()
         if value in _NOTHING:
             continue
         if _MESSAGES.match(key):
@@ -212,13 +218,13 @@ def _from_fields(
     what = found.get("code") or found.get("state") or found.get("message")
     if what is None:
         return None, None
-    words = text[slice(*what)].strip()
+    said = text[slice(*what)].strip()
     if action := found.get("action"):
-        words = f"{text[slice(*action)].strip()}: {words}"
+        said = f"{text[slice(*action)].strip()}: {said}"
     cause = found.get("message") or found.get("reason")
     if cause is not None:
-        cause = next(sentences(text.lower(), *cause), cause)
-    return words, cause if cause != what or "action" in found else None
+        cause = next(sentences(low, *cause), cause)
+    return said, cause if cause != what or "action" in found else None
 
 
 def _http_event(text: str, low: str, status: re.Match[str]) -> str | None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
-from job.extractive.issues import Clause, Reading, problem, read_clauses, worst_of
+from job.extractive.issues import problem
 from job.extractive.machine import read_machine
+from job.extractive.reading import Clause, Reading, read_clauses, worst_of
 from job.extractive.tone import NONE
 from job.records import Answer
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from job.extractive.chinese import GRAMMAR as CHINESE
 from job.extractive.english import GRAMMAR as ENGLISH
-from job.extractive.grammar import Grammar
+from job.extractive.grammar import Grammar, words
 from job.words import lowered
 
 _HAN = re.compile(r"[\u3400-\u9fff]")
@@ -28,11 +29,19 @@ _ABBREVIATION = re.compile(
 )
 _DASH = re.compile(r"\s+[-–—]+\s+|—{2,}")
 
-_USER = "user|human|customer|client|guest|caller|visitor|patient|student|me|用户|客户|顾客|买家|患者|学生|家长|我"
-_ASSISTANT = "assistant|agent|bot|ai|system|support|operator|model|action|tool|客服|助手|机器人|商家|坐席|系统|店家"
-_TURN = re.compile(
-    rf"^[\[(]?(?:(?P<u>{_USER})|(?P<a>{_ASSISTANT}))\b[\])]?\s*[:：]\s*", re.MULTILINE
+_USER = words(
+    """
+    user human customer client guest caller visitor patient student me
+    用户 客户 顾客 买家 访客 患者 学生 家长 我
+    """
 )
+_ASSISTANT = words(
+    """
+    assistant agent bot ai gpt chatgpt system support operator model action tool
+    客服 助手 机器人 商家 卖家 坐席 系统 店家
+    """
+)
+_TURN = re.compile(rf"^[\[(]?(?:(?P<u>{_USER})|{_ASSISTANT})\b[\])]?\s*[:：]\s*", re.MULTILINE)
 
 
 class Turn(NamedTuple):
@@ -98,7 +107,7 @@ def clauses(low: str, start: int, end: int, rules: tuple[Grammar, ...]) -> list[
     for pattern in (_DASH, *(p for rule in rules for p in (rule.contrast, rule.comma))):
         cuts.update(match.end() for match in pattern.finditer(low, start, end))
     edges = sorted(cuts)
-    spans = (trim(low, a, b, ",，;；") for a, b in zip(edges, edges[1:], strict=False))
+    spans = (trim(low, a, b, ",，;；") for a, b in pairwise(edges))
     return [span for span in spans if span[0] < span[1]]
 
 
