@@ -18,6 +18,7 @@ import pyarrow as pa
 from job import extractive
 from job.dispatch import Dispatcher
 from job.instructions import Language
+from job.owner import Owner
 from job.pack import Fit
 from job.records import Record, Result, results_to_table, table_to_records
 from job.requests import instruction_tokens
@@ -41,6 +42,7 @@ class AnalyseSettings:
     pack_tokens: int
     answers: Any
     board: Any
+    owner: Owner
 
 
 class Analyse:
@@ -85,7 +87,8 @@ class Analyse:
         fit.wire["fast"] = settings.pack_tokens
         fit.wire["slow"] = settings.pack_tokens * 4 // 5
         asker = Asker(provider, settings.ask.model, permits)
-        return Dispatcher(asker, RayAnswers(settings.answers), settings.ask, fit)
+        store = RayAnswers(settings.answers)
+        return Dispatcher(asker, store, settings.ask, fit, settings.owner.watch().alive)
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:

@@ -2,7 +2,7 @@
 
 Invariant: the steps for a pack name every one of its items exactly once. An answer that came back
 good is kept whatever happened to its neighbours; no item is asked for ever (three rounds with a
-failing provider, twice alone with an unusable answer, five times with one that was cut); the bytes
+failing provider, three times alone with an unusable answer, five with one that was cut); the bytes
 of a request whose answer was cut or broken are never sent again (the items go in halves, and one
 alone with more room).
 """
@@ -19,7 +19,7 @@ from serve.ask.errors import AskError, ContextOverflow, Misconfigured, QuotaExha
 
 MAX_ROUNDS = 3
 """Rounds (of four attempts each) that a failing provider gets for a record."""
-MAX_ALONE = 2
+MAX_ALONE = 3
 """Unusable answers to a record asked by itself before it fails."""
 MAX_CUT_ALONE = 5
 """Cut or broken ones, each asked for with twice the room of the one before."""

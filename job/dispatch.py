@@ -11,10 +11,8 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-
-from serve.ask.limiter import Lease
 
 from job.contract import Fail, Keep, Split, Step, Stop, Together, Wait, after_error, after_reply
 from job.entries import Entry
@@ -29,6 +27,7 @@ from serve.ask import tokens
 from serve.ask.ask import Asker
 from serve.ask.contract import Class
 from serve.ask.errors import AskError
+from serve.ask.limiter import Lease
 
 LINGER_SECONDS = 0.5
 """A pack that is not full is formed only when no record has arrived for this long: then either
@@ -45,12 +44,16 @@ def _events() -> dict[Lane, asyncio.Event]:
 
 @dataclass(slots=True)
 class Dispatcher:
-    """Asks about records with as few calls as the contract allows. Lives on one event loop."""
+    """Asks about records with as few calls as the contract allows. Lives on one event loop.
+
+    `wanted` is asked before each call: False ends the asking, since nobody waits for the answers.
+    """
 
     asker: Asker
     store: Store
     settings: AskSettings
     fit: Fit
+    wanted: Callable[[], bool] = lambda: True
     progress: Progress = field(default_factory=Progress)
     stopped: AskError | str | None = None
     _window: Window = field(init=False)
@@ -192,6 +195,11 @@ class Dispatcher:
 
     async def _start(self, batch: Together, lease: Lease, group: asyncio.TaskGroup) -> None:
         """Send those of `batch` that still wait; without any the permit goes back."""
+        if not self.wanted():
+            self.stop("the command that started this run is gone")
+        if self.stopped is not None:
+            for item in batch.items:
+                self._leave(item)
         items = [item for item in batch.items if item in self._owners]
         if items:
             group.create_task(self._send(items, batch.repair, lease))

@@ -32,6 +32,7 @@ from job.intake import Intake
 from job.join import join_members
 from job.ledger import count_vias, make_ledger, sum_counts
 from job.lines import LineFinder
+from job.owner import Owner
 from job.pipeline import ask_everything, fold_shards
 from job.planning import RunPlan, plan_run
 from job.progress import Board, View
@@ -101,7 +102,9 @@ def _run(
     if settings.provider is not None:
         answers = AnswersActor.remote(str(settings.answers))
         ask = AskSettings(settings.model, plan.language, settings.mode, settings.fresh)
-        analyst = AnalyseSettings(settings.provider, ask, settings.pack_tokens, answers, board)
+        analyst = AnalyseSettings(
+            settings.provider, ask, settings.pack_tokens, answers, board, Owner()
+        )
     bound = None
     if settings.sample is not None:
         with stations.station("sample"):
