@@ -114,7 +114,10 @@ FAILURE = either(
     r"row| running| this)",
     words(
         r"""
-        (?:times|days|weeks)_in_a_row over_and_over again_and_again
+        (?:times|days|weeks)_in_a_row over_and_over thr[eo]wn?_away incomplete root_cause
+        caus(?:es|ed|ing)
+        (?:tried|called|asked|attempted|rang|wrote|e-?mailed|restarted)(?:_\w+){0,3}_times
+        again_and_again
         alarms?(?:_had|_has|_have)?_(?:went|gone|goes|going|been)_(?:off|on) discarded
         (?:want|need|demand|give_(?:me|us|him|her))_(?:my|our|his|her|the)_\w+_back
         \w+ed_(?:\w+_){0,2}(?:twice|two_times|double) over-?(?!joyed|all|seen)\w{3,}(?:ed|ing)

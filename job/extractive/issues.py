@@ -49,8 +49,8 @@ def problem(
         span, cause, basis = joined.effect, joined.cause, joined.basis
     if event is None:
         span = event_span(reading, found, span, cause)
-        event = reading.words(span)
-    reason = reading.words(cause) if cause else event
+        event = reading.words(span) or reading.words(worst.sentence) or _beginning(reading)
+    reason = (reading.words(cause) if cause else "") or event
     return Issue(
         event=event,
         cause=reason,
@@ -61,11 +61,15 @@ def problem(
     )
 
 
+def _beginning(reading: Reading) -> str:
+    return " ".join(reading.text[:LONGEST_QUOTE].split())
+
+
 def praise(reading: Reading, found: Sequence[Clause]) -> Issue:
     """The one issue of a positive record: what was praised most."""
     best = max(found, key=lambda c: (c.tone.praise, c.tone.thanks, not c.tone.trouble))
     return Issue(
-        event=reading.words(best.span),
+        event=reading.words(best.span) or _beginning(reading),
         cause=None,
         basis="stated",
         suggestion=None,

@@ -11,6 +11,7 @@ import re
 from job.extractive.issues import problem
 from job.extractive.machine import read_machine
 from job.extractive.reading import Clause, Reading, read_clauses, worst_of
+from job.extractive.spans import size
 from job.extractive.tone import NONE
 from job.records import Answer
 
@@ -34,8 +35,8 @@ def operation_answer(reading: Reading) -> Answer:
     weight = max(worst.tone.failure, 3 if machine.bad else 0)
     if weight < _NEEDED[level]:
         return Answer("normal")
-    if worst.tone.failure < 2 and found:
-        worst = found[0]
+    if worst.tone.failure < 2:
+        worst = next((clause for clause in found if size(reading.words(clause.span))), worst)
     event = machine.event if worst.tone.failure < 2 else None
     worst = worst._replace(tone=worst.tone._replace(failure=weight))
     return Answer("problem", (problem(reading, found, worst, level, machine.cause, event),))

@@ -17,6 +17,7 @@ from job.extractive.grammar import Grammar, words
 from job.words import lowered
 
 _HAN = re.compile(r"[\u3400-\u9fff]")
+_WORD = re.compile(r"[^\W\d_\u3400-\u9fff][\w'-]*")
 _LATIN = re.compile(r"[a-z]{2}")
 
 _END = re.compile(
@@ -104,13 +105,15 @@ def sentences(low: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 def clauses(low: str, start: int, end: int, rules: tuple[Grammar, ...]) -> list[tuple[int, int]]:
     """The clauses of a sentence, in order; together they cover it."""
     cuts = {start, end}
-    for pattern in (_DASH, *(p for rule in rules for p in (rule.contrast, rule.comma))):
+    for pattern in (_DASH, *(rule.comma for rule in rules)):
         cuts.update(match.end() for match in pattern.finditer(low, start, end))
+    for rule in rules:
+        cuts.update(match.start() for match in rule.contrast.finditer(low, start, end))
     edges = sorted(cuts)
     spans = (trim(low, a, b, ",，;；") for a, b in pairwise(edges))
     return [span for span in spans if span[0] < span[1]]
 
 
 def size(part: str) -> int:
-    """How much a piece of text says: Chinese characters, and two for a word of letters."""
-    return len(_HAN.findall(part)) + 2 * len(re.findall(r"[a-z][\w'-]*", part.lower()))
+    """How much a piece of text says: Chinese characters, and two for a word of other letters."""
+    return len(_HAN.findall(part)) + 2 * len(_WORD.findall(part))
