@@ -83,9 +83,7 @@ class Analyse:
             max_output=provider.max_output,
             instructions=instruction_tokens(settings.ask.language),
             mode=settings.ask.mode,
-        )
-        fit.wire["fast"] = settings.pack_tokens
-        fit.wire["slow"] = settings.pack_tokens * 4 // 5
+        ).with_pack_tokens(settings.pack_tokens)
         asker = Asker(provider, settings.ask.model, permits)
         store = RayAnswers(settings.answers)
         return Dispatcher(asker, store, settings.ask, fit, settings.owner.watch().alive)

@@ -232,7 +232,7 @@ def run(
         if json:
             sys.stdout.write(orjson.dumps(finished.summary()).decode() + "\n")
         elif not quiet:
-            for line in closing_lines(finished.report, finished.view, finished.page):
+            for line in closing_lines(finished.report, finished.view, str(finished.page)):
                 print(line)
         if finished.error is not None:
             raise finished.error

@@ -32,15 +32,15 @@ def finish_results(
     parts = [folder.results / f"part-{n:05d}.parquet" for n in range(len(unfinished))]
     for leftover in set(folder.result_files()) - set(parts):
         leftover.unlink()
+    finish = ray.remote(_finish_part)
     ray.get(
         [
-            _finish_part.remote(source, part, shared)
+            finish.remote(source, part, shared)
             for source, part in zip(unfinished, parts, strict=True)
         ]
     )
 
 
-@ray.remote
 def _finish_part(source: Path, part: Path, themes: Mapping[ThemeKey, str]) -> None:
     tables = (
         results_to_table(with_themes(result, themes) for result in table_to_results(table))

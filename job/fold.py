@@ -46,7 +46,6 @@ class Claims:
         return first
 
 
-@ray.remote(num_cpus=0)
 class FoldShard:
     """Hosts the claims to one share of the digests."""
 
@@ -56,6 +55,12 @@ class FoldShard:
     def claim(self, digests: Sequence[bytes], ids: Sequence[bytes]) -> list[bytes | None]:
         """See `Claims.claim`."""
         return self._claims.claim(digests, ids)
+
+
+def start_shards(count: int = SHARDS, capacity: int = CAPACITY) -> Sequence[Any]:
+    """The actors that remember who came first; they take no CPU."""
+    shard = ray.remote(FoldShard).options(num_cpus=0)
+    return [shard.remote(capacity) for _ in range(count)]
 
 
 def shard_of(digest: str, shards: int) -> int:

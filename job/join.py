@@ -25,10 +25,10 @@ def join_members(folder: RunFolder) -> list[Path]:
     """Join every share of the digests, in parallel; the result files written."""
     shares = sorted(path for path in folder.members.iterdir() if any(path.iterdir()))
     asked = sorted(folder.asked.glob("*.parquet"))
-    return list(ray.get([_join_share.remote(share, asked, folder.joined) for share in shares]))
+    join = ray.remote(_join_share)
+    return list(ray.get([join.remote(share, asked, folder.joined) for share in shares]))
 
 
-@ray.remote
 def _join_share(share: Path, asked: Sequence[Path], into: Path) -> Path:
     files = sorted(share.glob("*.parquet"))
     wanted = pa.array(sorted(_representatives(files)), pa.string())

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 
 from job.errors import LedgerError
@@ -22,6 +23,15 @@ from serve.ask.ask import CallCounts
 
 _NUMBERS = ("read", "records", "rejected", "skipped", "folded", "unfolded", "bytes", "tokens")
 _BY_NAME = ("kinds", "langs", "flags", "rejected_by", "masked")
+
+
+def read_manifests(folder: Path) -> dict[str, list[SliceCounts]]:
+    """The counts that the slices left, by source."""
+    held: dict[str, list[SliceCounts]] = {}
+    for path in sorted(folder.glob("*.json")):
+        counts = SliceCounts(**orjson.loads(path.read_bytes()))
+        held.setdefault(counts.source, []).append(counts)
+    return held
 
 
 def sum_counts(source: str, manifests: Iterable[SliceCounts]) -> SliceCounts:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
@@ -115,6 +115,12 @@ class Fit:
     reserve: Reserve = field(default_factory=Reserve)
     ratio: float = 1.0
 
+    def with_pack_tokens(self, tokens_a_pack: int) -> Fit:
+        """The same for packs of another size; slow ones are four fifths of it, as by default."""
+        fast, slow = WIRE_TOKENS["fast"], WIRE_TOKENS["slow"]
+        wire: dict[Lane, int] = {"fast": tokens_a_pack, "slow": tokens_a_pack * slow // fast}
+        return replace(self, wire=wire)
+
     def observe_input(self, estimated: int, counted: int) -> None:
         """Learn the ratio from one reply: a slow mean, so that one odd reply moves it little."""
         if estimated > 0 and counted > 0:
@@ -149,10 +155,11 @@ class Fit:
         return min(wanted << tries, self.room(kind, lane, wire))
 
     def estimate(self, kind: Kind, lane: Lane, wire: int, n: int) -> int:
-        """Input and output tokens that a pack of up to `n` records of `wire` tokens will take."""
+        """Input tokens and the longest answer of a pack of up to `n` records of `wire` tokens:
+        what a provider that limits tokens sets aside for it."""
         wire = min(wire, self.wire[lane]) if n > 1 else wire
         fixed = math.ceil((self.instructions[kind, lane] + wire) * self.ratio)
-        return min(fixed + self.reserve.needed(kind, n), max(self.context, fixed))
+        return fixed + self.max_answer(kind, lane, wire, n)
 
     def observe_output(self, kind: Kind, tokens_out: int, weights: Mapping[str, int]) -> None:
         """Learn from a whole reply of `tokens_out` (0: the provider does not say), shared out by

@@ -9,17 +9,14 @@ and balances, or the run fails.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import ray
 from ray.data import ActorPoolStrategy
 
 from job.analyse import Analyse, AnalyseSettings, analyse_extractive
-from job.fold import CAPACITY, SHARDS, FoldShard
 from job.intake import Intake
 from job.records import RESULT_SCHEMA
 from job.write import content_name, write_table
@@ -44,19 +41,26 @@ class Asked:
     rows: int
 
 
-def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> Asked:
-    """Stream every slice through the analyst. `analyst`: settings of the asking actor, or the
-    language of the built-in one."""
+def read_everything(intake: Intake) -> ray.data.Dataset | None:
+    """The records to ask, one task per slice; None if there is no slice."""
     count = len(intake.slices)
     if count == 0:
-        return Asked([], 0)
-    records = ray.data.range(count, override_num_blocks=count).map_batches(
+        return None
+    return ray.data.range(count, override_num_blocks=count).map_batches(
         intake,
         batch_size=1,
         batch_format="numpy",
         num_cpus=1,
         ray_remote_args_fn=_few_retries,
     )
+
+
+def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> Asked:
+    """Stream every slice through the analyst. `analyst`: settings of the asking actor, or the
+    language of the built-in one."""
+    records = read_everything(intake)
+    if records is None:
+        return Asked([], 0)
     if isinstance(analyst, AnalyseSettings):
         results = records.map_batches(
             Analyse,
@@ -112,8 +116,3 @@ def _write_results(block: pa.Table, into: Path) -> pa.Table:
     path = into / content_name(block["id"].to_pylist())
     write_table(path, [block], RESULT_SCHEMA)
     return pa.table({"file": [str(path)], "rows": [block.num_rows]})
-
-
-def fold_shards() -> Sequence[Any]:
-    """The actors that remember who came first."""
-    return [FoldShard.remote(CAPACITY) for _ in range(SHARDS)]

@@ -90,7 +90,6 @@ class View:
     stop_code: int | None = None
 
 
-@ray.remote(num_cpus=0)
 class Board:
     """The one place of a run where everybody says how far it is, and learns when to stop."""
 
@@ -132,3 +131,8 @@ class Board:
     def view(self) -> View:
         """What is known now."""
         return self._view
+
+
+def start_board() -> Any:
+    """The board of a run, as an actor that takes no CPU."""
+    return ray.remote(Board).options(num_cpus=0).remote()

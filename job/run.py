@@ -17,7 +17,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import orjson
 import ray
 from rich.console import Console
 
@@ -26,16 +25,18 @@ from job.cluster import cluster
 from job.config import Settings
 from job.errors import JobError, StoppedEarly, TooManyFailed, UsageError
 from job.finish import finish_results, write_outcomes
-from job.grouping import Namer, group_issues
+from job.fold import start_shards
+from job.grouping import group_issues
 from job.instructions import instructions_hash
 from job.intake import Intake
 from job.join import join_members
-from job.ledger import count_vias, make_ledger, sum_counts
+from job.ledger import count_vias, make_ledger, read_manifests, sum_counts
 from job.lines import LineFinder
+from job.naming_calls import NamingCalls
 from job.owner import Owner
-from job.pipeline import ask_everything, fold_shards
+from job.pipeline import ask_everything
 from job.planning import RunPlan, plan_run
-from job.progress import Board, View
+from job.progress import View, start_board
 from job.records import SliceCounts
 from job.report import write_report
 from job.run_folder import RunFolder
@@ -45,7 +46,7 @@ from job.stored import AskSettings
 from job.timing import Stations
 from job.write import write_json
 from serve.ask.answers import Answers
-from serve.ask.answers_actor import AnswersActor
+from serve.ask.answers_actor import start_answers
 from serve.ask.ask import CallCounts
 from serve.ask.errors import Misconfigured
 from serve.ask.settings import Prices, api_key
@@ -97,10 +98,10 @@ def _run(
     settings: Settings, plan: RunPlan, folder: RunFolder, stations: Stations, watcher: Watcher
 ) -> Finished:
     started = datetime.now(UTC)
-    board = Board.remote()
+    board = start_board()
     analyst: AnalyseSettings | str = plan.language
     if settings.provider is not None:
-        answers = AnswersActor.remote(str(settings.answers))
+        answers = start_answers(settings.answers)
         ask = AskSettings(settings.model, plan.language, settings.mode, settings.fresh)
         analyst = AnalyseSettings(
             settings.provider, ask, settings.pack_tokens, answers, board, Owner()
@@ -109,7 +110,7 @@ def _run(
     if settings.sample is not None:
         with stations.station("sample"):
             bound = sample_bound(plan.slices, plan.cleaning, settings.sample)
-    intake = Intake(plan.slices, plan.cleaning, folder, fold_shards(), board, bound)
+    intake = Intake(plan.slices, plan.cleaning, folder, start_shards(), board, bound)
     with (
         stations.station("ask"),
         watcher.board(lambda: _view(board), len(plan.slices)),
@@ -122,14 +123,16 @@ def _run(
     with stations.station("join"):
         unfinished = [*asked.files, *join_members(folder)]
     with stations.station("themes"):
-        namer = Namer(analyst) if isinstance(analyst, AnalyseSettings) and not view.stop else None
-        groups = group_issues(unfinished, plan.language, namer)
+        naming = None
+        if isinstance(analyst, AnalyseSettings) and view.stop is None:
+            naming = NamingCalls(analyst)
+        groups = group_issues(unfinished, plan.language, naming)
         groups.write(folder.root / "themes.parquet")
     with stations.station("results"):
         finish_results(folder, unfinished, groups.themes)
         write_outcomes(folder)
     with stations.station("account"):
-        calls = view.calls + groups.calls
+        calls = view.calls + naming.counts if naming else view.calls
         ledger = make_ledger(
             _sources(plan, folder),
             count_vias(folder.result_files()),
@@ -138,12 +141,12 @@ def _run(
         )
         write_json(folder.root / "ledger.json", ledger)
         _write_run(settings, plan, folder, started, view)
-    timing = stations.timing(view.asking.busy, groups.busy, asking=asdict(view.asking))
-    write_json(folder.root / "timing.json", timing)
+    asking = {"asking": asdict(view.asking), "limiter": view.limiter}
+    named = naming.busy.seconds if naming else 0.0
+    write_json(folder.root / "timing.json", stations.timing(view.asking.busy, named, **asking))
     with stations.station("report"):
         report = write_report(folder.root, LineFinder(plan.fingerprints))
-    timing = stations.timing(view.asking.busy, groups.busy, asking=asdict(view.asking))
-    write_json(folder.root / "timing.json", timing)
+    write_json(folder.root / "timing.json", stations.timing(view.asking.busy, named, **asking))
     return Finished(report, view, folder.root / "report.html", _error(settings, ledger, view))
 
 
@@ -244,10 +247,7 @@ def _write_run(
 
 def _sources(plan: RunPlan, folder: RunFolder) -> list[tuple[dict[str, Any], SliceCounts]]:
     """How each file was understood and what it held, recounted from the manifests."""
-    held: dict[str, list[SliceCounts]] = {}
-    for path in sorted(folder.manifests.glob("*.json")):
-        counts = SliceCounts(**orjson.loads(path.read_bytes()))
-        held.setdefault(counts.source, []).append(counts)
+    held = read_manifests(folder.manifests)
     return [
         (facts, sum_counts(facts["source"], held.get(facts["source"], []))) for facts in plan.facts
     ]

@@ -106,7 +106,7 @@ class RunFolder:
         Raises OutputInUse if the folder holds something else and `overwrite` is not set.
         """
         held = self._held_identity()
-        same = held == orjson.loads(orjson.dumps(identity))
+        same: bool = held == orjson.loads(orjson.dumps(identity))
         filled = any(path.name != ".lock" for path in self.root.iterdir())
         if filled and not same and not overwrite:
             what = "a run with other inputs or settings" if held else "files of something else"

@@ -22,12 +22,12 @@ def sample_bound(
 ) -> str | None:
     """The greatest id of the sample; None if there are no more records than are wanted. Reads and
     cleans everything once, in parallel."""
-    tasks = [_smallest.remote(part, cleaning[part.source], wanted) for part in slices]
+    smallest_of = ray.remote(_smallest)
+    tasks = [smallest_of.remote(part, cleaning[part.source], wanted) for part in slices]
     smallest = heapq.nsmallest(wanted + 1, (i for ids in ray.get(tasks) for i in ids))
     return smallest[wanted - 1] if len(smallest) > wanted else None
 
 
-@ray.remote
 def _smallest(part: Slice, settings: CleanSettings, wanted: int) -> list[str]:
     cleaner = Cleaner(settings, SliceCounts(part.source, 0))
     ids = (record.id for block in clean_blocks(part, cleaner) for record in block)

@@ -10,8 +10,10 @@ import ray
 
 from serve.ask.answers import Answers
 
+RETRIES = 3
+"""Of a call that an actor's death interrupted: getting and putting may be repeated."""
 
-@ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=3)
+
 class AnswersActor:
     """Hosts one `Answers` on the node it was started on (the driver's: the file is there)."""
 
@@ -25,6 +27,12 @@ class AnswersActor:
     def put_many(self, items: Sequence[tuple[bytes, bytes]], replace: bool = False) -> None:
         """See `Answers.put_many`; returns when the answers are safe."""
         self._answers.put_many(items, replace)
+
+
+def start_answers(path: Path) -> Any:
+    """The actor for the store at `path`; it takes no CPU and is started again if it dies."""
+    options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": RETRIES}
+    return ray.remote(AnswersActor).options(**options).remote(str(path))
 
 
 class RayAnswers:

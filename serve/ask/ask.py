@@ -120,13 +120,15 @@ class Asker:
 
     async def _once(self, body: Mapping[str, object], seconds: float, lease: Lease) -> Reply:
         """One attempt, its permit settled and its outcome counted."""
-        outcome = Outcome("unavailable")
         self.counts.requests += 1
         try:
             reply, headers = await self._attempt.complete(body, seconds)
         except AskError as error:
             outcome = Outcome(
-                _kind(error), retry_after=_retry_after(error), headers=dict(error.headers)
+                _kind(error),
+                retry_after=_retry_after(error),
+                headers=dict(error.headers),
+                status=error.status,
             )
             self._count_error(outcome.kind)
             settled = await self.permits.settle(lease, outcome)
@@ -134,7 +136,8 @@ class Asker:
                 raise _FailedWhileOpen from error
             raise
         except BaseException:
-            await asyncio.shield(self.permits.settle(lease, outcome))
+            # Cancelled by us: it says nothing of the provider.
+            await asyncio.shield(self.permits.settle(lease, Outcome("rejected")))
             raise
         usage = reply.usage
         self.counts.tokens_in += usage.tokens_in

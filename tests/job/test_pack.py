@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,8 +27,8 @@ from tests.job.make import record
 START = datetime(2026, 3, 14, 10, 0, tzinfo=UTC)
 
 
-def fit(context: int = 8192, **fields: object) -> Fit:
-    return Fit(context, None, instruction_tokens("en"), **fields)  # type: ignore[arg-type]
+def fit(context: int = 8192, **fields: Any) -> Fit:
+    return Fit(context, None, instruction_tokens("en"), **fields)
 
 
 def item(size: int, kind: Kind = "operation", lane: Lane = "fast", minute: int = 0) -> Item:
@@ -59,15 +60,16 @@ def test_every_item_leaves_in_exactly_one_pack_that_fits(some: list[Item], conte
     for one in some:
         window.push(one)
     left: list[Item] = []
-    for lane in ("fast", "slow"):
-        while (kind := window.choose(lane)[0]) is not None:  # type: ignore[arg-type]
-            pack = window.take(kind, lane)  # type: ignore[arg-type]
+    lanes: tuple[Lane, Lane] = ("fast", "slow")
+    for lane in lanes:
+        while (kind := window.choose(lane)[0]) is not None:
+            pack = window.take(kind, lane)
             assert {(i.record.kind, i.record.lane) for i in pack} == {(kind, lane)}
             wire = sum(i.line_tokens for i in pack)
             if len(pack) > 1:
-                assert wire <= rules.wire[lane]  # type: ignore[index]
+                assert wire <= rules.wire[lane]
                 reserve = RESERVE_TOKENS * len(pack)
-                fixed = rules.instructions[kind, lane]  # type: ignore[index]
+                fixed = rules.instructions[kind, lane]
                 assert fixed + wire + reserve + MARGIN_TOKENS <= context
             left += pack
     assert len(left) == len(some)

@@ -66,7 +66,7 @@ def test_the_second_object_survives_a_broken_first() -> None:
 
 
 def test_normal_has_no_issues_and_praise_has_one_of_severity_info() -> None:
-    issue = GOOD["issues"][0]  # type: ignore[index]
+    issue = GOOD["issues"][0]
     verdict = validate(
         reply(
             {"id": "1", "outcome": "normal", "issues": [issue]},
