@@ -94,7 +94,7 @@ def test_a_day_is_answered_rightly_and_paid_once(day: Path, tmp_path: Path) -> N
         rows = read_results(out)
         evaluation = evaluate(read_truth(day / "truth.json"), read_predictions(out))
         assert evaluation.pairwise.f1 >= 0.95
-        assert evaluation.wrong_outcomes == 0
+        assert evaluation.wrong == 0
         assert max(first["good_answers"].values()) == 1
         assert first["classes"]["analysis"]["answers"] <= 16
         again = fupan(*command)
