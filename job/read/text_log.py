@@ -28,11 +28,12 @@ _CONTINUATION = (
 """How a line begins that goes on with the record before it, in a log whose lines have no times."""
 _EXCEPTION_NAME = r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit)(?=:|\r?\n|$)"
 _EXCEPTION = re.compile(_EXCEPTION_NAME, re.ASCII)
-_UNTIMED = rf"(?!{_CONTINUATION}|{_EXCEPTION_NAME})[^\r\n]"
+_UNTIMED = rf"(?!{_CONTINUATION}|{_EXCEPTION_NAME})\S"
 _COMPLETE = rf"\{{[^\n]*\}}[ \t\r]*(?=\n|$)|{LOGFMT_LINE}"
 
 
-_BLANK_LINES = re.compile(r"(?:[ \t\r]*\n)*")
+_BLANK = " \t\r\n\x0b\x0c"
+_BLANK_LINES = re.compile(rf"(?:[{_BLANK}]*\n)*")
 
 
 _CONTINUED = re.compile(rf"{_CONTINUATION}|{_EXCEPTION_NAME}", re.ASCII)
@@ -173,7 +174,7 @@ class _TextLog:
             piece = text[start:stop]
             blank = _BLANK_LINES.match(piece)
             shown = piece[blank.end() :] if blank else piece
-            if shown and not shown.isspace():
+            if shown.strip(_BLANK):
                 passed = self._encoding.byte_length(piece[: len(piece) - len(shown)])
                 yield self._text(shown, position + passed)
             position += self._encoding.byte_length(piece)

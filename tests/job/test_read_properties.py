@@ -36,6 +36,8 @@ LOG_LINES = [
     "}",
     "...",
     "nul\0and\rreturn",
+    "\u2028",
+    "\x0b",
 ]
 JSON_LINES = [
     '{"a": 1}',
