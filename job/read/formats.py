@@ -11,11 +11,13 @@ import posixpath
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 from job import times
 from job.read.dialect import Dialect, find_dialect, is_table
 from job.read.documents import array_path, is_document
+from job.read.encoding import repair
 from job.read.logfmt import parse_logfmt
 from job.read.text_log import looks_continued, strip_ansi
 
@@ -68,8 +70,9 @@ def find_format(sample: Sample, is_time: Callable[[str], bool]) -> Format:
     odd = len(_CONTROL.findall(text))
     if odd > _BINARY[0] and odd > _BINARY[1] * len(text):
         return Format("binary")
+    text = repair(text)
     extension = extension_of(sample.name)
-    lines = [line for line in text.split("\n")[:_SAMPLE_LINES] if line.strip()]
+    lines = list(islice((line for line in text.split("\n") if line.strip()), _SAMPLE_LINES))
     alone = sample.complete and len(lines) == 1 and extension not in _JSON_LINES
     if is_document(text, sample.complete) and (alone or not _is_json(lines[0])):
         return Format("json", path=array_path(text))

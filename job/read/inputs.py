@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -49,11 +50,12 @@ def find_files(inputs: Sequence[str]) -> tuple[list[Found], int]:
             visible = [path for path in sorted(named) if not _is_hidden(path, base)]
             infos = filesystem.get_file_info(visible)
         except (OSError, ValueError) as error:
-            raise InputError(f"cannot read the input {given!r}: {error}") from error
+            why = str(error).replace(given, _shown(given)) if given else str(error)
+            raise InputError(f"cannot read the input {_shown(given)}: {why}") from error
         files = [info for info in infos if info.type == fs.FileType.File]
         ignored += len(named) - len(files)
         if not files:
-            raise InputError(_nothing(given, filesystem, base, len(named)))
+            raise InputError(_nothing(_shown(given), filesystem, base, len(named)))
         local = filesystem.type_name == "local"
         for info in files:
             identity = os.path.realpath(info.path) if local else info.path
@@ -139,6 +141,11 @@ def _as_given(given: str, path: str) -> str:
     return path if os.path.isabs(os.path.expanduser(given)) else os.path.relpath(path)
 
 
+def _shown(given: str) -> str:
+    """An input in a message: a URI can hold credentials before its host and in its query."""
+    return repr(re.sub(r"(?<=://)[^/@]*@|\?.*", "", given) if "://" in given else given)
+
+
 def _distinct(files: list[Found]) -> list[Found]:
     """Names that two files would share are replaced by longer ones."""
     for longer in (os.path.relpath, str):
@@ -150,12 +157,12 @@ def _distinct(files: list[Found]) -> list[Found]:
     return files
 
 
-def _nothing(given: str, filesystem: fs.FileSystem, base: str, ignored: int) -> str:
+def _nothing(shown: str, filesystem: fs.FileSystem, base: str, ignored: int) -> str:
     if ignored:
-        return f"the input {given!r} holds no file that can be read ({ignored} entries ignored)"
+        return f"the input {shown} holds no file that can be read ({ignored} entries ignored)"
     kind = filesystem.get_file_info(base).type
     if kind == fs.FileType.Directory:
-        return f"the folder {given!r} holds no files"
+        return f"the folder {shown} holds no files"
     if _GLOB & set(base):
-        return f"no file matches {given!r}"
-    return f"the input {given!r} does not exist"
+        return f"no file matches {shown}"
+    return f"the input {shown} does not exist"

@@ -17,7 +17,7 @@ from job.read.lines import read_blocks
 from job.read.rejections import binary, truncated, unreadable
 from job.read.streams import ByteStream, Compression, Location
 from job.read.tabular import read_csv
-from job.read.text_log import read_text
+from job.read.text_log import TextLog
 from job.records import Raw, Rejected
 
 
@@ -49,10 +49,10 @@ def read_slice(part: Slice) -> Iterator[Raw | Rejected]:
         yield binary(part.source)
         return
     # One byte before, to see whether a line begins right at the start.
-    mid_line = part.index > 0
-    stream = ByteStream(part.location, part.compression, part.start - mid_line, part.end)
+    begin = part.start - 1 if part.index else 0
+    stream = ByteStream(part.location, part.compression, begin, part.end)
     try:
-        yield from _records(part, stream, mid_line)
+        yield from _records(part, stream, begin)
     except OSError as error:
         if not part.location.is_lasting(error):
             raise
@@ -61,32 +61,23 @@ def read_slice(part: Slice) -> Iterator[Raw | Rejected]:
         yield truncated(part.source, stream.received, stream.damage)
 
 
-def _records(part: Slice, stream: ByteStream, mid_line: bool) -> Iterator[Raw | Rejected]:
-    source, encoding, form = part.source, part.encoding, part.format
-    bom = 0 if mid_line else encoding.bom
+def _records(part: Slice, stream: ByteStream, begin: int) -> Iterator[Raw | Rejected]:
+    source, encoding, end, form = part.source, part.encoding, part.end, part.format
+    first = part.index == 0
+    bom = encoding.bom if first else 0
     chunks = _after(bom, stream)
-    position = part.start - mid_line + bom
     if form.name == "json":
-        yield from read_json(chunks, position, source, encoding, form.path)
+        yield from read_json(chunks, begin + bom, source, encoding, form.path)
         return
-    blocks = read_blocks(chunks, position, encoding, part.end, mid_line)
+    blocks = read_blocks(chunks, begin + bom, encoding, end, mid_line=not first)
     if form.name == "jsonl":
-        yield from read_json_lines(blocks, source, encoding, part.end)
+        yield from read_json_lines(blocks, source, encoding, end)
     elif form.dialect:
-        heading = form.dialect.heading and not mid_line
-        yield from read_csv(blocks, source, encoding, part.end, form.dialect, heading)
+        heading = first and form.dialect.heading
+        yield from read_csv(blocks, source, encoding, end, form.dialect, heading)
     else:
-        mixed = form.name in ("mixed", "logfmt")
-        text_log = read_text(
-            blocks,
-            source,
-            encoding,
-            part.end,
-            timed=form.timed,
-            mixed=mixed,
-            from_start=not mid_line,
-        )
-        yield from text_log
+        log = TextLog(source, encoding, form.timed, mixed=form.name in ("mixed", "logfmt"))
+        yield from log.records(blocks, end, from_start=first)
 
 
 def _after(count: int, chunks: Iterator[bytes] | ByteStream) -> Iterator[bytes]:

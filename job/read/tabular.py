@@ -31,8 +31,8 @@ class _RowTooLong(Exception):
 
 class _Lines:
     """The lines the csv module asks for. `row` are those of the current row with their byte
-    offsets, so that they can be given back; `odd` tells that one of the lines since the last
-    block holds something to look at more closely."""
+    offsets, so that they can be given back; `odd` tells that one of the lines so far may hold
+    something to mend."""
 
     def __init__(self, blocks: Iterable[Block], encoding: Encoding, end: int | None) -> None:
         self._blocks = iter(blocks)
@@ -79,7 +79,7 @@ class _Lines:
             self.too_long.append(block)
             return
         text, bad = self._encoding.decode(block.data)
-        self.odd = bad or "\0" in text or "\r" in text.replace("\r\n", "")
+        self.odd |= bad or "\0" in text or "\r" in text.replace("\r\n", "")
         self._waiting = self._positioned(text, block)
 
     def _positioned(self, text: str, block: Block) -> Iterator[tuple[int, str]]:
@@ -108,43 +108,48 @@ def read_csv(
     rows = dialect.reader(lines)
     extra = unique([*dialect.columns, "extra"])[-1]
     while True:
-        lines.begin_row()
-        cells: list[str] | None = None
-        failure: Exception | None = None
-        try:
-            cells = next(rows, None)
-        except (csv.Error, _RowTooLong) as error:
-            failure = error
+        flags: list[str] = []
+        cells, failure = _next_row(lines, rows, dialect, flags)
         while lines.too_long:
             block = lines.too_long.pop()
             yield too_long(source, block.position, encoding.decode(block.data)[0])
         if not lines.row:
             return
         position, first = lines.row[0]
-        flags = []
-        swallowed = len(lines.row) > 1 and (
-            failure
-            or len(cells or ()) != len(dialect.columns)
-            or not dialect.is_regular(line for _, line in lines.row)
-        )
-        if swallowed and (alone := dialect.alone(first)):
-            cells = alone
-            flags.append("bare_quote")
-            lines.give_back(lines.row[1:])
-        if cells is None:
-            if isinstance(failure, csv.Error):
-                yield bad_csv(source, position, failure, first)
-            else:
-                yield too_long(source, position, first)
-            continue
-        if is_row(cells):
-            if heading:
-                heading = False
-                continue
+        if isinstance(failure, csv.Error):
+            yield bad_csv(source, position, failure, first)
+        elif failure:
+            yield too_long(source, position, first)
+        elif is_row(cells) and heading:
+            heading = False
+        elif is_row(cells):
             if lines.odd:
                 cells = _mended(cells, encoding, flags)
             value = _named(cells, dialect.columns, extra, flags)
             yield Raw(source, position, value, "csv", tuple(sorted(flags)))
+
+
+def _next_row(
+    lines: _Lines, rows: Iterator[list[str]], dialect: Dialect, flags: list[str]
+) -> tuple[list[str], Exception | None]:
+    """The cells of the next row, or why it has none; `lines.row` is empty behind the last one."""
+    lines.begin_row()
+    cells: list[str] = []
+    failure: Exception | None = None
+    try:
+        cells = next(rows, [])
+    except (csv.Error, _RowTooLong) as error:
+        failure = error
+    swallows = len(lines.row) > 1 and (
+        failure
+        or len(cells) != len(dialect.columns)
+        or not dialect.is_regular(line for _, line in lines.row)
+    )
+    if swallows and (alone := dialect.alone(lines.row[0][1])):
+        lines.give_back(lines.row[1:])
+        flags.append("bare_quote")
+        return alone, None
+    return cells, failure
 
 
 def _named(

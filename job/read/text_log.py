@@ -49,30 +49,6 @@ def looks_continued(line: str) -> bool:
     return _CONTINUED.match(line) is not None
 
 
-def sure_start(timed: bool, mixed: bool) -> re.Pattern[str]:
-    """The pattern of a line feed and a sure start behind it. `timed`: records open with a time;
-    otherwise with any line that does not look like a continuation. `mixed`: a JSON object and
-    logfmt pairs that fill a line are records too."""
-    sources = [*([_COMPLETE] if mixed else []), times.START if timed else _UNTIMED]
-    return re.compile(rf"\n(?:{'|'.join(sources)})", re.ASCII)
-
-
-def read_text(
-    blocks: Iterable[Block],
-    source: str,
-    encoding: Encoding,
-    end: int | None,
-    *,
-    timed: bool,
-    mixed: bool,
-    from_start: bool,
-) -> Iterator[Raw | Rejected]:
-    """The records between the first sure start in `blocks` and the first one at or after `end`
-    (a byte offset; None: the end of the file). `from_start`: the blocks begin where the file
-    does, whose first line opens a record whatever it is."""
-    return _TextLog(source, encoding, timed, mixed).records(blocks, end, from_start)
-
-
 @dataclass(slots=True)
 class _Stretch:
     """The text from one sure start to the next, which may come in several blocks."""
@@ -87,17 +63,25 @@ class _Stretch:
             self.pieces.append(text)
 
 
-class _TextLog:
+class TextLog:
+    """How the records of a log are found. `timed`: they open with a time; otherwise with any line
+    that does not look like a continuation. `mixed`: a JSON object and logfmt pairs that fill a
+    line are records too."""
+
     def __init__(self, source: str, encoding: Encoding, timed: bool, mixed: bool) -> None:
         self._source = source
         self._encoding = encoding
         self._timed = timed
         self._mixed = mixed
-        self._start = sure_start(timed, mixed)
+        starts = [*([_COMPLETE] if mixed else []), times.START if timed else _UNTIMED]
+        self._start = re.compile(rf"\n(?:{'|'.join(starts)})", re.ASCII)
 
     def records(
         self, blocks: Iterable[Block], end: int | None, from_start: bool
     ) -> Iterator[Raw | Rejected]:
+        """The records between the first sure start in `blocks` and the first one at or after
+        `end` (a byte offset; None: the end of the file). `from_start`: the blocks begin where the
+        file does, whose first line opens a record whatever it is."""
         open_stretch: _Stretch | None = None
         for block in blocks:
             past = end is not None and block.position >= end

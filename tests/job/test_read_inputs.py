@@ -97,6 +97,17 @@ def test_an_input_without_a_file_is_an_error_that_names_it(
     assert repr(given) in str(caught.value)
 
 
+def test_credentials_in_a_uri_are_not_repeated(tmp_path: Path) -> None:
+    for given in (
+        "nosuch://id:secret@bucket/x",
+        "nosuch://bucket/x?key=secret",
+        "s3://a:secret@b c",
+    ):
+        with pytest.raises(InputError) as caught:
+            plan(given)
+        assert "secret" not in str(caught.value)
+
+
 def test_a_file_that_goes_away_before_it_is_read_is_rejected(tmp_path: Path) -> None:
     file = planned(tmp_path / "a.jsonl", b'{"a": 1}\n')
     (tmp_path / "a.jsonl").unlink()
