@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -24,6 +25,8 @@ from job.timing import Stations
 LIVE_SECONDS = 0.5
 PLAIN_SECONDS = 5.0
 """Between two looks at the board, and between two plain lines."""
+PACE_LOOKS = 6
+"""Looks at the board from which the time left is told."""
 SHOWN_THEMES = 5
 
 
@@ -37,6 +40,7 @@ class Watcher:
         self._lock = threading.Lock()
         self._look: Callable[[], View] | None = None
         self._total = 0
+        self._pace = Pace()
 
     @contextmanager
     def board(self, look: Callable[[], View], slices: int) -> Iterator[None]:
@@ -79,11 +83,15 @@ class Watcher:
         first = f"{elapsed:5.0f} s  {self._stations.current}"
         with self._lock:
             view = self._look() if self._look else None
-        return [first, *(progress_lines(view, self._total) if view else [])]
+        if view is None:
+            return [first]
+        left = self._pace.seconds_left(view, time.monotonic())
+        return [first, *progress_lines(view, self._total, left)]
 
 
-def progress_lines(view: View, slices: int) -> list[str]:
-    """The board in words: per station counts, the limit in use, what waits, the time left."""
+def progress_lines(view: View, slices: int, left: float | None) -> list[str]:
+    """The board in words: per station counts, the limit in use, what waits, and the seconds
+    `left`."""
     asking, limiter = view.asking, view.limiter
     lines = [
         f"read {view.slices}/{slices} slices, {view.records:,} records, "
@@ -103,19 +111,28 @@ def progress_lines(view: View, slices: int) -> list[str]:
     )
     lines.append(
         f"waiting {asking.waiting_fast:,} fast, {asking.waiting_slow:,} slow, "
-        f"{asking.waiting_again:,} again{_time_left(view)}"
+        f"{asking.waiting_again:,} again" + (f", about {left:,.0f} s left" if left else "")
     )
     return lines
 
 
-def _time_left(view: View) -> str:
-    """About how long the waiting records take at the pace so far."""
-    asking = view.asking
-    waiting = asking.waiting_fast + asking.waiting_slow + asking.waiting_again
-    if not (asking.first and asking.last and asking.answered) or asking.last <= asking.first:
-        return ""
-    pace = asking.answered / (asking.last - asking.first)
-    return f", about {waiting / pace:,.0f} s left"
+class Pace:
+    """How fast packs go out, from the last looks at the board: a limit's first burst says nothing
+    of what follows it."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque(maxlen=PACE_LOOKS)
+
+    def seconds_left(self, view: View, now: float) -> float | None:
+        """About how long the records that wait take; None while it cannot be told."""
+        asking = view.asking
+        self._seen.append((now, asking.packs))
+        waiting = asking.waiting_fast + asking.waiting_slow + asking.waiting_again
+        began, packs = self._seen[0]
+        if asking.packs == packs or not asking.packed_records:
+            return None
+        packs_left = waiting / (asking.packed_records / asking.packs)
+        return packs_left * (now - began) / (asking.packs - packs)
 
 
 def closing_lines(report: Mapping[str, Any], view: View, path: str) -> list[str]:
