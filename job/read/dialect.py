@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import csv
 import re
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -38,17 +37,10 @@ class Dialect:
     columns: tuple[str, ...]
     heading: bool
 
-    def reader(self, lines: Iterable[str]) -> Iterator[list[str]]:
-        """The rows of lines (each with its line feed), as the csv module reads them."""
-        return _reader(lines, self.delimiter, self.quoted)
-
-    def is_regular(self, lines: Iterable[str]) -> bool:
-        """Whether each quote in the lines of a row opens a cell, closes one or is doubled."""
-        try:
-            deque(csv.reader(lines, delimiter=self.delimiter, strict=True), maxlen=0)
-        except csv.Error:
-            return False
-        return True
+    def reader(self, lines: Iterable[str], strict: bool = False) -> Iterator[list[str]]:
+        """The rows of lines (each with its line feed), as the csv module reads them. `strict`: it
+        raises csv.Error for a quote that neither opens a cell, closes one nor is doubled."""
+        return _reader(lines, self.delimiter, self.quoted, strict)
 
     def alone(self, line: str) -> list[str] | None:
         """The cells of a line in which quotes mean nothing, if they are as many as the columns."""
@@ -83,9 +75,11 @@ def is_table(extension: str) -> bool:
     return extension in _DELIMITERS
 
 
-def _reader(lines: Iterable[str], delimiter: str, quoted: bool) -> Iterator[list[str]]:
+def _reader(
+    lines: Iterable[str], delimiter: str, quoted: bool, strict: bool = False
+) -> Iterator[list[str]]:
     if quoted:
-        return csv.reader(lines, delimiter=delimiter)
+        return csv.reader(lines, delimiter=delimiter, strict=strict)
     return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
 
 

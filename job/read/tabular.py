@@ -94,6 +94,44 @@ class _Lines:
             position += size + unit
 
 
+class _Rows:
+    """The rows of lines, read strictly as long as their quotes allow it."""
+
+    def __init__(self, lines: _Lines, dialect: Dialect) -> None:
+        self._lines = lines
+        self._dialect = dialect
+        self._strict = dialect.reader(lines, strict=True)
+        self._lenient = dialect.reader(lines)
+
+    def next(self, flags: list[str]) -> list[str] | Exception:
+        """The cells of the next row, or why it has none. Behind the last row there are neither
+        cells nor lines."""
+        self._lines.begin_row()
+        cells = self._read(self._strict)
+        stray = isinstance(cells, csv.Error)
+        if stray:
+            self._lines.give_back(self._lines.row)
+            self._lines.begin_row()
+            cells = self._read(self._lenient)
+        row = self._lines.row
+        if len(row) > 1 and (stray or not self._fits(cells)):
+            alone = self._dialect.alone(row[0][1])
+            if alone:
+                self._lines.give_back(row[1:])
+                flags.append("bare_quote")
+                return alone
+        return cells
+
+    def _read(self, rows: Iterator[list[str]]) -> list[str] | Exception:
+        try:
+            return next(rows, [])
+        except (csv.Error, _RowTooLong) as error:
+            return error
+
+    def _fits(self, cells: list[str] | Exception) -> bool:
+        return isinstance(cells, list) and len(cells) == len(self._dialect.columns)
+
+
 def read_csv(
     blocks: Iterable[Block],
     source: str,
@@ -105,20 +143,20 @@ def read_csv(
     """The records of the rows that start before `end` (a byte offset that is the start of a row;
     None: all of them). `heading`: the first row is the heading and no record."""
     lines = _Lines(blocks, encoding, end)
-    rows = dialect.reader(lines)
+    rows = _Rows(lines, dialect)
     extra = unique([*dialect.columns, "extra"])[-1]
     while True:
         flags: list[str] = []
-        cells, failure = _next_row(lines, rows, dialect, flags)
+        cells = rows.next(flags)
         while lines.too_long:
             block = lines.too_long.pop()
             yield too_long(source, block.position, encoding.decode(block.data)[0])
         if not lines.row:
             return
         position, first = lines.row[0]
-        if isinstance(failure, csv.Error):
-            yield bad_csv(source, position, failure, first)
-        elif failure:
+        if isinstance(cells, csv.Error):
+            yield bad_csv(source, position, cells, first)
+        elif isinstance(cells, Exception):
             yield too_long(source, position, first)
         elif is_row(cells) and heading:
             heading = False
@@ -127,29 +165,6 @@ def read_csv(
                 cells = _mended(cells, encoding, flags)
             value = _named(cells, dialect.columns, extra, flags)
             yield Raw(source, position, value, "csv", tuple(sorted(flags)))
-
-
-def _next_row(
-    lines: _Lines, rows: Iterator[list[str]], dialect: Dialect, flags: list[str]
-) -> tuple[list[str], Exception | None]:
-    """The cells of the next row, or why it has none; `lines.row` is empty behind the last one."""
-    lines.begin_row()
-    cells: list[str] = []
-    failure: Exception | None = None
-    try:
-        cells = next(rows, [])
-    except (csv.Error, _RowTooLong) as error:
-        failure = error
-    swallows = len(lines.row) > 1 and (
-        failure
-        or len(cells) != len(dialect.columns)
-        or not dialect.is_regular(line for _, line in lines.row)
-    )
-    if swallows and (alone := dialect.alone(lines.row[0][1])):
-        lines.give_back(lines.row[1:])
-        flags.append("bare_quote")
-        return alone, None
-    return cells, failure
 
 
 def _named(
