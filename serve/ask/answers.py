@@ -113,7 +113,5 @@ class Answers:
 
     def prune(self, before: float) -> int:
         """Forget the answers stored before `before` (seconds since the epoch); how many."""
-        cursor = self._connection.execute(
-            "DELETE FROM answers WHERE stored_at < ?", (int(before),)
-        )
+        cursor = self._connection.execute("DELETE FROM answers WHERE stored_at < ?", (int(before),))
         return cursor.rowcount
