@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from serve.ask.answers import Answers
 
@@ -30,9 +31,16 @@ class AnswersActor:
 
 
 def start_answers(path: Path) -> Any:
-    """The actor for the store at `path`; it takes no CPU and is started again if it dies."""
-    options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": RETRIES}
-    return ray.remote(AnswersActor).options(**options).remote(str(path))
+    """The actor for the store at `path`, on the node of the caller, where the file is. It takes no
+    CPU and is started again if it dies."""
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    actor = ray.remote(AnswersActor).options(
+        num_cpus=0,
+        max_restarts=-1,
+        max_task_retries=RETRIES,
+        scheduling_strategy=here,
+    )
+    return actor.remote(str(path))
 
 
 class RayAnswers:
