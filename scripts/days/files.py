@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Sequence
+from datetime import timedelta, timezone
 from pathlib import Path
 
 import orjson
@@ -16,13 +17,15 @@ from job.records import Kind
 from scripts.days.compose import Entry
 from scripts.days.truth import TrueRecord
 
+CLOCK = timezone(timedelta(hours=8))
+"""Of the servers: the log and the table are written in their local time, the chats name it."""
 CSV_HEADER = "created_at,user_id,rating,content\n"
 
 
 def _chat_line(entry: Entry) -> str:
     messages = [{"role": role, "content": content} for role, content in entry.turns]
     row = {
-        "created_at": entry.time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "created_at": entry.time.replace(tzinfo=CLOCK).isoformat(timespec="milliseconds"),
         "user_id": entry.user,
         "messages": messages,
     }
