@@ -1,0 +1,164 @@
+"""Names that code gives a theme, in its own sentences, and the severity of every theme. Pure.
+
+Invariant: a name made here holds only texts of the theme's issues, in a frame of fixed words, and
+counts made by code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from job.instructions import Language
+from job.records import SEVERITIES, Basis, Severity
+from job.text import language as language_of
+
+TITLE_CHARACTERS = 60
+EXAMPLES = 5
+"""Issues of a theme that are shown to the model that names it."""
+_SHARE = 1 / 3
+"""Of a theme's issues that must be of a severity or worse for the theme to have it: the most
+frequent one counts, but a third of graver ones outweighs a majority of lighter ones."""
+
+_CLAUSE_END = re.compile(r"[。！？；，;!?\n]|[.,:](?=\s)")
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeIssue:
+    """Issues of a theme that say the same: `count` of them. `cause` and `suggestion` as given."""
+
+    event: str
+    cause: str | None
+    basis: Basis
+    suggestion: str | None
+    severity: Severity
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeInput:
+    """A theme to be named. `issues`: the most telling first (the representative text, then the
+    most frequent), at least one."""
+
+    id: str
+    issues: tuple[ThemeIssue, ...]
+
+    @property
+    def count(self) -> int:
+        """Issues of the theme."""
+        return sum(issue.count for issue in self.issues)
+
+    @property
+    def shown(self) -> tuple[ThemeIssue, ...]:
+        """The issues a model is shown: the first few of different event or cause."""
+        distinct: dict[tuple[str, str | None], ThemeIssue] = {}
+        for issue in self.issues:
+            distinct.setdefault((issue.event, issue.cause), issue)
+        return tuple(distinct.values())[:EXAMPLES]
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeName:
+    """What a report says of a theme in words. `named_by`: who found the words."""
+
+    title: str
+    summary: str
+    cause: str | None
+    basis: Basis
+    action: str | None
+    severity: Severity
+    severity_reason: str
+    named_by: Literal["model", "code"]
+
+
+def severity_of(issues: Sequence[ThemeIssue]) -> Severity:
+    """The gravest severity that a third of the issues have or exceed."""
+    counts = _by_severity(issues)
+    reached = 0
+    for severity in reversed(SEVERITIES):
+        reached += counts[severity]
+        if reached >= counts.total() * _SHARE:
+            return severity
+    raise ValueError("a theme has issues")
+
+
+def code_name(theme: ThemeInput, language: Language) -> ThemeName:
+    """The name that code gives `theme`, from issues in `language` where it has any."""
+    own = [i for i in theme.issues if language_of(i.event) == language] or list(theme.issues)
+    event = own[0].event
+    cause = _most_frequent(own, lambda issue: issue.cause)
+    stated = sum(i.count for i in theme.issues if i.cause and i.basis == "stated")
+    inferred = sum(i.count for i in theme.issues if i.cause and i.basis == "inferred")
+    return ThemeName(
+        title=title_of(event),
+        summary=_sentence(event, language),
+        cause=cause,
+        basis="stated" if stated > inferred else "inferred",
+        action=_most_frequent(own, lambda issue: issue.suggestion),
+        severity=severity_of(theme.issues),
+        severity_reason=severity_reason(theme.issues, language),
+        named_by="code",
+    )
+
+
+def title_of(event: str) -> str:
+    """`event` in at most 60 characters: whole, else up to the end of a clause, else of a word."""
+    text = " ".join(event.split())
+    if len(text) <= TITLE_CHARACTERS:
+        return text.rstrip("。.；;，, ")
+    ends = [m.start() for m in _CLAUSE_END.finditer(text, 0, TITLE_CHARACTERS + 1)]
+    # A clause shorter than a fifth of a title says too little.
+    if ends and ends[-1] >= TITLE_CHARACTERS // 5:
+        return text[: ends[-1]].rstrip()
+    cut = text[: TITLE_CHARACTERS - 1]
+    space = cut.rfind(" ")
+    return f"{cut[:space] if space >= TITLE_CHARACTERS // 2 else cut}…"
+
+
+_SEVERITY_WORDS: dict[Severity, str] = {
+    "info": "提示",
+    "low": "低",
+    "medium": "中",
+    "high": "高",
+    "critical": "紧急",
+}
+
+
+def severity_reason(issues: Sequence[ThemeIssue], language: Language) -> str:
+    """How the issues of a theme are spread over the severities, in words with counts."""
+    counts = _by_severity(issues)
+    present = [s for s in reversed(SEVERITIES) if counts[s]]
+    if language == "zh":
+        listed = "、".join(f"{_SEVERITY_WORDS[s]} {counts[s]} 条" for s in present)
+        return f"共 {counts.total()} 条问题：{listed}"
+    noun = "issue" if counts.total() == 1 else "issues"
+    listed = ", ".join(f"{counts[s]} {s}" for s in present)
+    return f"Of {counts.total()} {noun}: {listed}"
+
+
+def _by_severity(issues: Sequence[ThemeIssue]) -> Counter[Severity]:
+    counts: Counter[Severity] = Counter()
+    for issue in issues:
+        counts[issue.severity] += issue.count
+    return counts
+
+
+def _most_frequent(
+    issues: Sequence[ThemeIssue], text_of: Callable[[ThemeIssue], str | None]
+) -> str | None:
+    """The text that most issues have; of equally frequent ones the first."""
+    counts: Counter[str] = Counter()
+    for issue in issues:
+        if text := text_of(issue):
+            counts[text] += issue.count
+    return counts.most_common(1)[0][0] if counts else None
+
+
+def _sentence(event: str, language: Language) -> str:
+    text = " ".join(event.split())
+    if text[-1:] in "。.！!？?…":
+        return text
+    return text + ("。" if language == "zh" else ".")

@@ -1,0 +1,68 @@
+"""Texts to vectors, through an actor of the embedder's class or in this process.
+
+Invariant: each distinct text is embedded once in a call; row i belongs to text i.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import ray
+
+from job.theme_space import Encode, Vectors
+from serve.embedder import BUNDLED, WINDOW, Embedder
+
+_RESTARTS = 2
+"""Of the actor, and of a call on it; texts that kill it would kill it each time."""
+
+
+class EmbedderHost:
+    """An Embedder inside an actor. It loads when first asked, so that what is wrong with a model
+    reaches the caller as the EmbeddingModelError it is and not as the death of an actor."""
+
+    def __init__(self, model: str, threads: int | None) -> None:
+        self._model = model
+        self._threads = threads
+
+    @cached_property
+    def _embedder(self) -> Embedder:
+        return Embedder(self._model, self._threads)
+
+    def name(self) -> str:
+        """The full name of the model."""
+        return self._embedder.name
+
+    def encode(self, texts: list[str]) -> Vectors:
+        """See `Embedder.encode`."""
+        return self._embedder.encode(texts)
+
+
+def open_embedder(model: str = BUNDLED) -> tuple[str, Encode]:
+    """The full name of `model`, and what turns texts into its vectors.
+
+    Where Ray runs, the work is done by one actor that lives as long as the function is kept; it
+    takes no CPU slot, or reading would have to wait for it. Elsewhere the model is loaded here.
+    Raises EmbeddingModelError for a model that cannot be loaded.
+    """
+    if not ray.is_initialized():
+        embedder = Embedder(model)
+        return embedder.name, embedder.encode
+    # Ray tells an actor without CPUs to use one thread, half the speed on two cores.
+    threads = os.cpu_count()
+    actor = (
+        ray.remote(EmbedderHost)
+        .options(num_cpus=0, max_restarts=_RESTARTS, max_task_retries=_RESTARTS)
+        .remote(model, threads)
+    )
+
+    def encode(texts: Sequence[str]) -> Vectors:
+        distinct = list(dict.fromkeys(texts))
+        place = {text: row for row, text in enumerate(distinct)}
+        chunks = [distinct[start : start + WINDOW] for start in range(0, len(distinct), WINDOW)]
+        parts: list[Vectors] = ray.get([actor.encode.remote(chunk) for chunk in chunks or [[]]])
+        return np.concatenate(parts)[[place[text] for text in texts]]
+
+    return ray.get(actor.name.remote()), encode
