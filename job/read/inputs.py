@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from fsspec.implementations.arrow import ArrowFSWrapper  # type: ignore[import-untyped]
+from fsspec.implementations.arrow import ArrowFSWrapper
 from pyarrow import fs
 
 from job.errors import InputError
