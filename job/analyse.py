@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
+import ray
 
 from job import extractive
 from job.dispatch import Dispatcher
@@ -126,12 +127,16 @@ def exit_code_of(reason: object) -> int:
     return 2 if isinstance(reason, Misconfigured) else 4
 
 
-def analyse_extractive(block: pa.Table, language: Language) -> pa.Table:
-    """A block of RECORD_SCHEMA by the built-in analyst."""
-    results = []
-    for record in table_to_records(block):
-        answer = extractive.analyse(record, language)
-        results.append(
-            Result(record, "answered", answer.outcome, answer.issues, model=extractive.MODEL)
+def analyse_extractive(block: pa.Table, language: Language, board: Any) -> pa.Table:
+    """A block of RECORD_SCHEMA by the built-in analyst; unasked once the run was stopped."""
+    stop: str | None = ray.get(board.stop_reason.remote())
+    if stop is not None:
+        return results_to_table(
+            Result(record, "unasked", reason=stop) for record in table_to_records(block)
         )
-    return results_to_table(results)
+    return results_to_table(_by_rules(record, language) for record in table_to_records(block))
+
+
+def _by_rules(record: Record, language: Language) -> Result:
+    answer = extractive.analyse(record, language)
+    return Result(record, "answered", answer.outcome, answer.issues, model=extractive.MODEL)

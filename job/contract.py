@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from job.pack import Item
 from job.records import Answer
 from job.validate import Verdict, Wrong
-from serve.ask.errors import AskError, ContextOverflow, Misconfigured, QuotaExhausted, Unavailable
+from serve.ask.errors import (
+    AskError,
+    ContextOverflow,
+    Misconfigured,
+    QuotaExhausted,
+    Stopped,
+    Unavailable,
+)
 
 MAX_ROUNDS = 3
 """Rounds (of four attempts each) that a failing provider gets for a record."""
@@ -127,7 +134,7 @@ def _halves(items: Sequence[Item], repair: bool = False) -> list[Together]:
 
 def after_error(items: Sequence[Item], error: AskError, repair: bool) -> list[Step]:
     """What to do after an error that asking could not get over."""
-    if isinstance(error, Misconfigured | QuotaExhausted):
+    if isinstance(error, Misconfigured | QuotaExhausted | Stopped):
         return [Stop(tuple(items), error)]
     if isinstance(error, Unavailable):
         return _later(items, error, repair)

@@ -7,7 +7,7 @@ follow it.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from job.pack import Item
 from job.parts import merge_answers
@@ -17,23 +17,21 @@ from job.stored import Stored, for_record
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """A record that waits. `open`: its items that have no answer yet; `parts`: parts made so far;
-    `future`: its Result."""
+    """A record that waits. `open`: its items that have no answer yet; `followers`: entries of other
+    records with the same key, which end as this one does; `future`: its Result."""
 
     record: Record
     key: bytes
     future: asyncio.Future[Result]
     open: set[Item] = field(default_factory=set)
-    parts: int = 0
+    followers: list[Entry] = field(default_factory=list)
     review: bool = False
-    _kept: list[tuple[int, Answer]] = field(default_factory=list)
-    _followers: list[Entry] = field(default_factory=list)
+    _kept: list[tuple[tuple[int, ...], Answer]] = field(default_factory=list)
 
-    def follower(self, record: Record) -> Entry:
-        """An entry for `record`, whose key is the same: it ends as this one does."""
-        entry = Entry(record, self.key, asyncio.get_running_loop().create_future())
-        self._followers.append(entry)
-        return entry
+    @property
+    def parts(self) -> int:
+        """Parts that were answered or wait for it."""
+        return len(self.open) + len(self._kept)
 
     def keep(self, item: Item, answer: Answer, review: bool) -> bool:
         """Take the answer to one item; True when it was the last that was missing."""
@@ -50,16 +48,17 @@ class Entry:
     def answer(self, stored: Stored) -> None:
         """End with an answer that was paid for; those who follow recall it."""
         self._end_with(stored, "answered")
-        for entry in self._followers:
+        for entry in self.followers:
             entry._end_with(stored, "recalled")
 
     def recall(self, stored: Stored) -> None:
         """End with an answer from the store."""
-        self._end_with(stored, "recalled")
+        for entry in (self, *self.followers):
+            entry._end_with(stored, "recalled")
 
     def fail(self, reason: str, message: str | None, attempts: int) -> None:
         """End without an answer."""
-        for entry in (self, *self._followers):
+        for entry in (self, *self.followers):
             entry._end(
                 Result(
                     entry.record,
@@ -72,14 +71,15 @@ class Entry:
 
     def leave_unasked(self, reason: str) -> None:
         """End because the run stops."""
-        for entry in (self, *self._followers):
+        for entry in (self, *self.followers):
             entry._end(Result(entry.record, "unasked", reason=reason))
 
     def _end_with(self, stored: Stored, via: Via) -> None:
         answer = for_record(stored.answer, self.record.text)
+        flags = tuple(sorted({*self.record.flags, *answer.flags}))
         self._end(
             Result(
-                self.record,
+                replace(self.record, flags=flags),
                 "review" if stored.review else via,
                 answer.outcome,
                 answer.issues,

@@ -82,9 +82,10 @@ _CARE: dict[Language, str] = {
 }
 
 _REPAIR: dict[Language, str] = {
-    "en": "An earlier answer left required fields empty: for a problem, event, cause and "
-    "suggestion must all be filled.",
-    "zh": "之前的回答漏填了必填项：outcome 为 problem 时，event、cause、suggestion 都必须填写。",
+    "en": "An earlier answer left required fields empty: a problem needs an issue with event, "
+    "cause and suggestion filled; positive needs one with the event.",
+    "zh": "之前的回答漏填了必填项：problem 至少一项，event、cause、suggestion 都必须填写；"
+    "positive 须有一项并填写 event。",
 }
 
 _DATE: dict[Language, str] = {"en": "The records are of {date}.", "zh": "记录日期：{date}。"}

@@ -21,6 +21,9 @@ from serve.ask.errors import AskError
 from serve.ask.limiter_actor import RayPermits
 from serve.ask.settings import key_variable
 
+PATIENCE_SECONDS = 240.0
+"""For one request with its retries: the longest timeout twice."""
+
 
 @dataclass(slots=True)
 class NamingCalls:
@@ -57,19 +60,27 @@ class NamingCalls:
         return first.good | second.good
 
     async def _round(self, asker: Asker, requests: Sequence[NamingRequest]) -> Names:
-        found = await asyncio.gather(*(self._one(asker, request) for request in requests))
+        found = await asyncio.gather(*(self._in_time(asker, request) for request in requests))
         names = Names({}, {})
         for some in found:
             names.good.update(some.good)
             names.problems.update(some.problems)
         return names
 
+    async def _in_time(self, asker: Asker, asked: NamingRequest) -> Names:
+        """What `_one` gives, or no names where a failing provider would hold a finished run up."""
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                return await self._one(asker, asked)
+        except TimeoutError:
+            return Names({}, {})
+
     async def _one(self, asker: Asker, asked: NamingRequest) -> Names:
         settings, store = self.settings.ask, RayAnswers(self.settings.answers)
         request = asked.request
         version = f"name-{CONTRACT_VERSION}"
         key = answer_key(version, request.system, request.user, settings.model)
-        if not settings.fresh and (known := await store.get_many([key])):
+        if known := await store.get_many([key], settings.since):
             return read_names(asked, known[key].decode(), settings.language)
         try:
             with self.busy.running():
@@ -79,5 +90,5 @@ class NamingCalls:
             return Names({}, {})
         names = read_names(asked, reply.text, settings.language)
         if names.good:
-            await store.put_many([(key, reply.text.encode())], settings.fresh)
+            await store.put_many([(key, reply.text.encode())], replace=settings.since is not None)
         return names

@@ -41,13 +41,14 @@ class Item:
 
     `line_tokens`: of its line on the wire. The counters say what was tried: `rounds` that ended in
     a failing provider, `asked` times that an answer came back without it or unusable, `alone` of
-    those by itself. `draft` is a usable answer whose required fields are being asked for again.
+    those by itself. `part`: its place among the parts of its record. `draft` is a usable answer
+    whose required fields are being asked for again.
     """
 
     record: Record
     text: str
     line_tokens: int
-    part: int = 0
+    part: tuple[int, ...] = ()
     rounds: int = 0
     asked: int = 0
     alone: int = 0
@@ -59,7 +60,7 @@ class Item:
         return self.rounds + self.asked
 
 
-def make_item(record: Record, text: str | None = None, part: int = 0) -> Item:
+def make_item(record: Record, text: str | None = None, part: tuple[int, ...] = ()) -> Item:
     """The item for `record`, or for a part of it that holds `text`."""
     text = record.text if text is None else text
     line = wire_line("10", record.time, text, False) + "\n"
@@ -114,6 +115,8 @@ class Fit:
     mode: Mode = "packed"
     reserve: Reserve = field(default_factory=Reserve)
     ratio: float = 1.0
+    overhead: int = 0
+    """Input tokens beside instructions and records: of a schema that has to go in words."""
 
     def with_pack_tokens(self, tokens_a_pack: int) -> Fit:
         """The same for packs of another size; slow ones are four fifths of it, as by default."""
@@ -133,19 +136,19 @@ class Fit:
         needed = self.reserve.needed(kind, n)
         if self.max_output is not None and needed > self.max_output and n > 1:
             return False
-        fixed = self.instructions[kind, lane] + wire
-        return fixed * self.ratio + needed + MARGIN_TOKENS <= self.context
+        fixed = self.input_tokens(kind, lane, wire)
+        return fixed + needed + MARGIN_TOKENS <= self.context
 
     def max_part(self, kind: Kind) -> int:
         """Wire tokens of the biggest part of a split record."""
         reserve = self.reserve.needed(kind, 1)
         room = (self.context - reserve - MARGIN_TOKENS) / self.ratio
-        return int(min(self.wire["slow"], room - self.instructions[kind, "slow"]))
+        fixed = self.instructions[kind, "slow"] + self.overhead
+        return int(min(self.wire["slow"], room - fixed))
 
     def room(self, kind: Kind, lane: Lane, wire: int) -> int:
         """Output tokens that the context, and the provider's own limit, leave."""
-        fixed = math.ceil((self.instructions[kind, lane] + wire) * self.ratio)
-        room = self.context - fixed - MARGIN_TOKENS
+        room = self.context - self.input_tokens(kind, lane, wire) - MARGIN_TOKENS
         return max(1, min(room, self.max_output or room))
 
     def max_answer(self, kind: Kind, lane: Lane, wire: int, n: int, tries: int = 0) -> int:
@@ -154,12 +157,22 @@ class Fit:
         wanted = 2 * self.reserve.needed(kind, n) + MARGIN_TOKENS
         return min(wanted << tries, self.room(kind, lane, wire))
 
+    def input_tokens(self, kind: Kind, lane: Lane, wire: int) -> int:
+        """Of a request whose records take `wire` tokens, as the provider will count them."""
+        return math.ceil((self.instructions[kind, lane] + self.overhead + wire) * self.ratio)
+
+    def request_tokens(self, kind: Kind, lane: Lane, wire: int, n: int) -> int:
+        """Input tokens and the longest answer of a pack of `n` records of `wire` tokens: what a
+        provider that limits tokens sets aside for it."""
+        return self.input_tokens(kind, lane, wire) + self.max_answer(kind, lane, wire, n)
+
     def estimate(self, kind: Kind, lane: Lane, wire: int, n: int) -> int:
-        """Input tokens and the longest answer of a pack of up to `n` records of `wire` tokens:
-        what a provider that limits tokens sets aside for it."""
-        wire = min(wire, self.wire[lane]) if n > 1 else wire
-        fixed = math.ceil((self.instructions[kind, lane] + wire) * self.ratio)
-        return fixed + self.max_answer(kind, lane, wire, n)
+        """`request_tokens` of the next pack, where `n` records of `wire` tokens together wait."""
+        mean = wire / n
+        fitting = 1 if self.mode == "single" else max(1, min(n, int(self.wire[lane] / mean)))
+        while fitting > 1 and not self.fits(kind, lane, int(mean * fitting), fitting):
+            fitting -= 1
+        return self.request_tokens(kind, lane, int(mean * fitting), fitting)
 
     def observe_output(self, kind: Kind, tokens_out: int, weights: Mapping[str, int]) -> None:
         """Learn from a whole reply of `tokens_out` (0: the provider does not say), shared out by
@@ -214,8 +227,8 @@ class Window:
         return (None, False) if best is None else (best[3], not best[0])
 
     def take(self, kind: Kind, lane: Lane) -> list[Item]:
-        """The next pack of `kind`; empty if none waits. The first item is taken even if it fits no
-        pack: the caller splits it."""
+        """The next pack of `kind`; empty if none waits. The first item is taken even where what was
+        learned since it came leaves no room for it: the provider decides."""
         queue = self._queues.get((kind, lane), [])
         pack: list[Item] = []
         passed: list[tuple[float, int, Item]] = []

@@ -24,7 +24,7 @@ _WEIGHT: dict[Outcome, int] = {"unclear": 0, "normal": 1, "positive": 2, "proble
 
 def split_text(text: str, part_tokens: int) -> list[str] | None:
     """`text` in parts of at most `part_tokens`, cut at line ends or spaces where there are any near
-    the cut; None if that takes more than MAX_PARTS."""
+    the cut; None if that takes more than MAX_PARTS, or one character is too much."""
     if part_tokens < 1:
         return None
     total = tokens.count(text)
@@ -36,6 +36,8 @@ def split_text(text: str, part_tokens: int) -> list[str] | None:
         biggest = max(tokens.count(part) for part in parts)
         if biggest <= part_tokens:
             return parts
+        if size == 1:
+            return None
         size = max(1, math.floor(size * part_tokens / biggest * 0.95))
 
 

@@ -9,6 +9,7 @@ and balances, or the run fails.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,9 +23,10 @@ from job.records import RESULT_SCHEMA
 from job.write import content_name, write_table
 
 BLOCK_RECORDS = 256
-"""Records in one call of the asking actor. With BLOCKS_AT_ONCE calls the window of waiting records
-is 4,096: more than twice what 20 permits of 40 records hold (DESIGN 3)."""
-BLOCKS_AT_ONCE = 16
+"""Records in one call of the asking actor."""
+PACK_RECORDS = 40
+"""In a pack of ordinary records, about."""
+LEAST_BLOCKS = 16
 EXTRACTIVE_BLOCK = 1024
 """Records in one call of the built-in analyst: some 100 ms of work."""
 RETRIES = 3
@@ -62,6 +64,7 @@ def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> Asked:
     if records is None:
         return Asked([], 0)
     if isinstance(analyst, AnalyseSettings):
+        blocks = _blocks_at_once(analyst.provider.limits.max_concurrency)
         results = records.map_batches(
             Analyse,
             fn_constructor_args=(analyst,),
@@ -70,8 +73,8 @@ def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> Asked:
             num_cpus=0,
             compute=ActorPoolStrategy(
                 size=1,
-                max_tasks_in_flight_per_actor=2 * BLOCKS_AT_ONCE,
-                max_concurrent_calls_per_actor=BLOCKS_AT_ONCE,
+                max_tasks_in_flight_per_actor=2 * blocks,
+                max_concurrent_calls_per_actor=blocks,
                 enable_true_multi_threading=True,
             ),
             ray_remote_args_fn=_few_restarts,
@@ -79,7 +82,7 @@ def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> Asked:
     else:
         results = records.map_batches(
             analyse_extractive,
-            fn_kwargs={"language": analyst},
+            fn_kwargs={"language": analyst, "board": intake.board},
             batch_size=EXTRACTIVE_BLOCK,
             batch_format="pyarrow",
             num_cpus=1,
@@ -98,6 +101,12 @@ def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> Asked:
     for leftover in set(intake.folder.asked.iterdir()) - set(files):
         leftover.unlink()
     return Asked(files, sum(row["rows"] for row in rows))
+
+
+def _blocks_at_once(permits: int) -> int:
+    """Calls of the asking actor at once: their records, the window, are at least twice what all
+    permits hold (DESIGN 3)."""
+    return max(LEAST_BLOCKS, math.ceil(2 * permits * PACK_RECORDS / BLOCK_RECORDS))
 
 
 def _few_retries() -> dict[str, int]:

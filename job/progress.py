@@ -40,10 +40,12 @@ class Progress:
     last: float | None = None
     busy: float = 0.0
 
-    @property
-    def done(self) -> int:
-        """Records that have their result."""
-        return self.answered + self.recalled + self.review + self.failed + self.unasked
+    def begin(self, records: int) -> None:
+        """A pack of so many records is sent."""
+        self.packs += 1
+        self.packed_records += records
+        self.in_flight += 1
+        self.peak_in_flight = max(self.peak_in_flight, self.in_flight)
 
 
 @dataclass(slots=True)
@@ -127,6 +129,10 @@ class Board:
         """End the run early with exit code `code`; the first reason stays."""
         if self._view.stop is None:
             self._view.stop, self._view.stop_code = reason, code
+
+    def stop_reason(self) -> str | None:
+        """Why the run should stop; None while it should not."""
+        return self._view.stop
 
     def view(self) -> View:
         """What is known now."""

@@ -17,19 +17,19 @@ SEARCHED_CHARACTERS = 20_000
 """Of the text that the inexact search looks at: it takes time by text times quote."""
 
 
-def align_quote(quote: str, text: str) -> str | None:
+def align_quote(quote: str, text: str, numbers_vary: bool = False) -> str | None:
     """The exact span of `text` that `quote` stands for, or None.
 
-    Exact first; then without regard to white space, case, width and the values of numbers (a
-    folded record says the same of other numbers); then the longest run of characters the two
-    share, if it is most of the quote.
+    Exact first; then without regard to white space, case and width; then the longest run of
+    characters the two share, if it is most of the quote. `numbers_vary`: nor to the values of
+    numbers, where the quote is of another record that says the same of others.
     """
     if quote in text:
         return quote
-    wanted = _Folded.of(quote).characters
+    wanted = _Folded.of(quote, numbers_vary).characters
     if not wanted:
         return None
-    folded = _Folded.of(text[:SEARCHED_CHARACTERS])
+    folded = _Folded.of(text[:SEARCHED_CHARACTERS], numbers_vary)
     held = folded.characters
     start, size = held.find(wanted), len(wanted)
     if start < 0:
@@ -43,22 +43,22 @@ def align_quote(quote: str, text: str) -> str | None:
 
 @dataclass(slots=True)
 class _Folded:
-    """A text without white space, in one case and width, each number as one 0; and where each
-    character came from."""
+    """A text without white space, in one case and width, where `numbers_vary` each number as one
+    0; and where each character came from."""
 
     characters: str = ""
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
 
     @classmethod
-    def of(cls, text: str) -> _Folded:
+    def of(cls, text: str, numbers_vary: bool) -> _Folded:
         folded = cls()
         characters: list[str] = []
         for index, character in enumerate(text):
             for part in unicodedata.normalize("NFKC", character).casefold():
                 if part.isspace():
                     continue
-                if part.isdigit():
+                if numbers_vary and part.isdigit():
                     part = "0"
                     if characters and characters[-1] == "0" and folded.ends[-1] == index:
                         folded.ends[-1] = index + 1

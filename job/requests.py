@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import orjson
+
 from job.instructions import ANSWER_SCHEMA, Language, system_message, undated
 from job.pack import Fit, Item, dates_of, spans_dates, wire_line
 from job.records import KINDS, Kind, Lane
@@ -19,6 +21,8 @@ TOKENS_A_SECOND = 20.0
 LONGEST_SECONDS = 60.0
 """Timeout of a call: 15 s + reserve / 20 tokens a second, at most 60 s, twice that in the slow
 lane (DESIGN 4)."""
+SCHEMA_TOKENS = tokens.count(orjson.dumps(ANSWER_SCHEMA).decode()) + 20
+"""What the schema takes in the system message, where the provider has no mode for it."""
 DATE_TOKENS = 20
 """The line that says the date, which `undated` leaves out."""
 
@@ -48,7 +52,7 @@ def build_request(items: Sequence[Item], language: Language, fit: Fit, repair: b
         system=system_message(kind, language, lane, dates_of(items), repair),
         user="\n".join(lines),
         max_output=fit.max_answer(kind, lane, wire, len(items), max(i.alone for i in items)),
-        estimate_in=fit.instructions[kind, lane] + wire,
+        estimate_in=fit.instructions[kind, lane] + fit.overhead + wire,
         timeout=seconds * (2 if lane == "slow" else 1),
         schema=ANSWER_SCHEMA,
         schema_name="retrospective",

@@ -23,8 +23,10 @@ from serve.ask.contract import CONTRACT_VERSION
 class Store(Protocol):
     """The store of answers, awaited (`serve.ask.answers_actor.RayAnswers`)."""
 
-    async def get_many(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Those of `keys` that are stored."""
+    async def get_many(
+        self, keys: Sequence[bytes], since: float | None = None
+    ) -> dict[bytes, bytes]:
+        """Those of `keys` that are stored, and were so since `since` (None: ever)."""
         ...
 
     async def put_many(self, items: Sequence[tuple[bytes, bytes]], replace: bool = False) -> None:
@@ -34,12 +36,13 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AskSettings:
-    """How the records of a run are asked. `fresh` neither recalls nor forgets."""
+    """How the records of a run are asked. `since`: recall only answers stored since then (seconds
+    since the epoch), those of this very run where it asks anew; None: all."""
 
     model: str
     language: Language
     mode: Mode = "packed"
-    fresh: bool = False
+    since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +67,25 @@ def encode(stored: Stored) -> bytes:
     return orjson.dumps(asdict(stored))
 
 
-def decode(value: bytes) -> Stored:
-    """The inverse of `encode`."""
-    data = orjson.loads(value)
-    answer = data["answer"]
-    issues = tuple(Issue(**issue) for issue in answer["issues"])
-    return Stored(
-        Answer(answer["outcome"], issues, tuple(answer["flags"])), data["review"], data["model"]
-    )
+def decode(value: bytes) -> Stored | None:
+    """The inverse of `encode`; None for bytes that are no stored answer (a damaged store)."""
+    try:
+        data = orjson.loads(value)
+        answer = data["answer"]
+        issues = tuple(Issue(**issue) for issue in answer["issues"])
+        judged = Answer(answer["outcome"], issues, tuple(answer["flags"]))
+        return Stored(judged, data["review"], data["model"])
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return None
 
 
 def for_record(answer: Answer, text: str) -> Answer:
     """`answer` with every quote aligned to `text`, or null: the answer may have been given to
     another record that says the same."""
     issues = tuple(
-        replace(issue, quote=align_quote(issue.quote, text) if issue.quote else None)
+        replace(
+            issue, quote=align_quote(issue.quote, text, numbers_vary=True) if issue.quote else None
+        )
         for issue in answer.issues
     )
     return replace(answer, issues=issues)

@@ -190,7 +190,9 @@ def _is_incomplete(answer: Answer) -> bool:
         return not answer.issues or not all(
             issue.event and issue.cause and issue.suggestion for issue in answer.issues
         )
-    return answer.outcome == "positive" and not all(issue.event for issue in answer.issues)
+    if answer.outcome == "positive":
+        return not answer.issues or not answer.issues[0].event
+    return False
 
 
 def _word(value: object, words: Collection[Any]) -> Any:

@@ -85,14 +85,17 @@ class Answers:
     def __len__(self) -> int:
         return int(self._connection.execute("SELECT count(*) FROM answers").fetchone()[0])
 
-    def get_many(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Those of `keys` that are stored, with their values."""
+    def get_many(self, keys: Sequence[bytes], since: float | None = None) -> dict[bytes, bytes]:
+        """Those of `keys` that are stored, with their values; only what was stored since `since`
+        (seconds since the epoch), if it is given."""
+        start_at = 0 if since is None else int(since)
         found: dict[bytes, bytes] = {}
         for start in range(0, len(keys), KEYS_A_QUERY):
             some = keys[start : start + KEYS_A_QUERY]
             marks = ",".join("?" * len(some))
-            query = f"SELECT key, value FROM answers WHERE key IN ({marks})"  # noqa: S608
-            found.update(self._connection.execute(query, some))
+            where = f"key IN ({marks}) AND stored_at >= ?"
+            query = f"SELECT key, value FROM answers WHERE {where}"  # noqa: S608
+            found.update(self._connection.execute(query, (*some, start_at)))
         return found
 
     def put_many(self, items: Iterable[tuple[bytes, bytes]], replace: bool = False) -> None:

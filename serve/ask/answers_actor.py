@@ -21,9 +21,9 @@ class AnswersActor:
     def __init__(self, path: str) -> None:
         self._answers = Answers(Path(path))
 
-    def get_many(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+    def get_many(self, keys: Sequence[bytes], since: float | None = None) -> dict[bytes, bytes]:
         """See `Answers.get_many`."""
-        return self._answers.get_many(keys)
+        return self._answers.get_many(keys, since)
 
     def put_many(self, items: Sequence[tuple[bytes, bytes]], replace: bool = False) -> None:
         """See `Answers.put_many`; returns when the answers are safe."""
@@ -49,9 +49,11 @@ class RayAnswers:
     def __init__(self, actor: Any) -> None:
         self._actor = actor
 
-    async def get_many(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+    async def get_many(
+        self, keys: Sequence[bytes], since: float | None = None
+    ) -> dict[bytes, bytes]:
         """See `Answers.get_many`."""
-        found: dict[bytes, bytes] = await self._actor.get_many.remote(keys)
+        found: dict[bytes, bytes] = await self._actor.get_many.remote(keys, since)
         return found
 
     async def put_many(self, items: Sequence[tuple[bytes, bytes]], replace: bool = False) -> None:

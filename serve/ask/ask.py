@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
+import time
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
 from serve.ask.attempt import Attempt
 from serve.ask.capabilities import Capabilities, build_body
@@ -17,7 +19,9 @@ from serve.ask.contract import Class, Reply, Request
 from serve.ask.errors import (
     AskError,
     BreakerOpen,
+    Misconfigured,
     RateLimited,
+    Stopped,
     TimedOut,
     Unavailable,
     Unsupported,
@@ -25,6 +29,8 @@ from serve.ask.errors import (
 from serve.ask.limiter import Lease, Outcome, OutcomeKind
 from serve.ask.limiter_host import Permits
 from serve.ask.settings import Provider, api_key
+
+T = TypeVar("T")
 
 RETRY_SECONDS = (1.0, 2.0, 4.0)
 """Pauses before the second, third and fourth attempt of a request, each with up to a quarter of
@@ -54,7 +60,9 @@ class CallCounts:
 class Asker:
     """Asks one model of one provider, through the permits that all callers share.
 
-    `pauses`: seconds before each retry; their number is the number of retries.
+    `pauses`: seconds before each retry; their number is the number of retries. `heard`: when the
+    provider last showed that it is alive, or until when it asked to be left alone (seconds of the
+    monotonic clock).
     """
 
     provider: Provider
@@ -62,9 +70,11 @@ class Asker:
     permits: Permits
     pauses: tuple[float, ...] = RETRY_SECONDS
     counts: CallCounts = field(default_factory=CallCounts)
+    heard: float = field(default_factory=time.monotonic)
     capabilities: Capabilities = field(init=False)
     _attempt: Attempt = field(init=False)
     _random: random.Random = field(default_factory=random.Random)
+    _stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         mode = self.provider.json_mode
@@ -79,6 +89,11 @@ class Asker:
         """Close the connections."""
         await self._attempt.aclose()
 
+    def stop(self) -> None:
+        """End every request that waits for its next attempt with Stopped; those on the wire end by
+        themselves."""
+        self._stopping.set()
+
     async def acquire(self, cls: Class, tokens: int) -> Lease:
         """Wait for the permit to send one request of about `tokens` (input and output)."""
         return await self.permits.acquire(cls, tokens)
@@ -90,9 +105,10 @@ class Asker:
     async def ask(self, request: Request, lease: Lease) -> Reply:
         """Send `request` under `lease`; retried as its errors allow, under fresh permits.
 
-        Raises an AskError: Unavailable after three retries, anything else at once. A 429 is no
-        attempt: it is sent again as often as it takes, at the pace of the limiter. Neither is a
-        failure while the breaker is open, which says nothing about this request.
+        Raises an AskError: Unavailable after three retries, Stopped after `stop`, anything else at
+        once. A 429 is no attempt: it is sent again as often as it takes, at the pace of the
+        limiter. Neither is a failure while the breaker is open, which says nothing about this
+        request.
         """
         tries = 0
         while True:
@@ -101,22 +117,45 @@ class Asker:
             try:
                 return await self._once(body, request.timeout, lease)
             except Unsupported as error:
-                if self.capabilities == capabilities:
-                    self.capabilities = capabilities.without(error.feature)
-                lease = await self.acquire(lease.cls, lease.tokens)
-            except RateLimited:
-                lease = await self.acquire("retry", lease.tokens)
-            except _FailedWhileOpen:
-                lease = await self.acquire("retry", lease.tokens)
+                self._step_down(capabilities, error)
+                lease = await self._unless_stopped(self.acquire(lease.cls, lease.tokens))
+                continue
+            except (RateLimited, _FailedWhileOpen):
+                pass
             except Unavailable as error:
                 if tries == len(self.pauses):
                     raise
-                await self.permits.retry_token()
+                await self._unless_stopped(self.permits.retry_token())
                 pause = error.retry_after or self.pauses[tries]
-                await asyncio.sleep(pause * (1 + self._random.uniform(0, JITTER)))
+                pause *= 1 + self._random.uniform(0, JITTER)
+                await self._unless_stopped(asyncio.sleep(pause))
                 tries += 1
                 self.counts.retries += 1
-                lease = await self.acquire("retry", lease.tokens)
+            lease = await self._unless_stopped(self.acquire("retry", lease.tokens))
+
+    def _step_down(self, sent: Capabilities, error: Unsupported) -> None:
+        """Turn a refused feature off. Raises Misconfigured where `extra_body` insists on it."""
+        own = "response_format" if error.feature.startswith("json_") else error.feature
+        if own in self.provider.extra_body:
+            raise Misconfigured(
+                f"extra_body sets {own}, which the provider refuses: {error.message}", error.status
+            ) from error
+        if self.capabilities == sent:
+            self.capabilities = sent.without(error.feature)
+
+    async def _unless_stopped(self, waited: Coroutine[Any, Any, T]) -> T:
+        """What `waited` gives; Stopped once the asking is stopped, whichever comes first."""
+        wait = asyncio.ensure_future(waited)
+        stop = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait({wait, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if wait.done() and not stop.done():
+                return wait.result()
+            raise Stopped("the asking was stopped before this request was sent again")
+        finally:
+            for task in (wait, stop):
+                task.cancel()
+            await asyncio.gather(wait, stop, return_exceptions=True)
 
     async def _once(self, body: Mapping[str, object], seconds: float, lease: Lease) -> Reply:
         """One attempt, its permit settled and its outcome counted."""
@@ -131,6 +170,7 @@ class Asker:
                 status=error.status,
             )
             self._count_error(outcome.kind)
+            self._hear(error)
             settled = await self.permits.settle(lease, outcome)
             if settled.breaker_open and isinstance(error, Unavailable):
                 raise _FailedWhileOpen from error
@@ -139,6 +179,7 @@ class Asker:
             # Cancelled by us: it says nothing of the provider.
             await asyncio.shield(self.permits.settle(lease, Outcome("rejected")))
             raise
+        self.heard = max(self.heard, time.monotonic())
         usage = reply.usage
         self.counts.tokens_in += usage.tokens_in
         self.counts.tokens_out += usage.tokens_out
@@ -146,6 +187,13 @@ class Asker:
         used = usage.tokens_in + usage.tokens_out
         await self.permits.settle(lease, Outcome("ok", tokens=used or None, headers=headers))
         return reply
+
+    def _hear(self, error: AskError) -> None:
+        """A refusal shows life, and so does a request to wait, until the wait is over."""
+        wait = _retry_after(error)
+        refused = error.status is not None and error.status < 500 and error.status != 429
+        if refused or wait is not None:
+            self.heard = max(self.heard, time.monotonic() + (wait or 0.0))
 
     def _count_error(self, kind: OutcomeKind) -> None:
         if kind == "rate_limited":

@@ -106,24 +106,27 @@ class Attempt:
             choice = data["choices"][0]
             message = choice["message"]
             refusal = message.get("refusal")
-            text = message.get("content") or ""
+            text = _content(message.get("content"))
             finish_reason = str(choice.get("finish_reason") or "stop")
             usage = _usage(data.get("usage") or {})
             model = str(data.get("model") or body["model"])
-        except (orjson.JSONDecodeError, KeyError, IndexError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
             raise Unavailable(
                 f"{self._base_url} answered 200 with something that is no chat completion: "
                 f"{self._safe(response.text)}",
                 status=200,
             ) from error
         if refusal or finish_reason == "content_filter":
-            raise Refused(self._safe(refusal or "the answer was withheld by a content filter"), 200)
+            said = refusal or "the answer was withheld by a content filter"
+            raise Refused(self._safe(str(said)), 200)
         return Reply(text, finish_reason, usage, model, seconds)
 
     def _error(self, response: httpx.Response, body: Mapping[str, Any]) -> AskError:
         """What an error answer means. The one place where foreign statuses are understood."""
-        status = response.status_code
         message, code, param = _error_fields(response.content)
+        # Some gateways send the provider's error with a status of 200.
+        nested = int(code) if code.isdigit() and 400 <= int(code) < 600 else None
+        status = nested if response.status_code == 200 and nested else response.status_code
         message = self._safe(message or response.text or response.reason_phrase)
         where = f"{self._base_url} ({body['model']}) answered {status}: {message}"
         wait = retry_after_seconds(response.headers, time.time())
@@ -133,9 +136,11 @@ class Attempt:
             if wait is not None and wait > LONG_WAIT_SECONDS:
                 return QuotaExhausted(f"{where} (told to wait {wait:.0f} s)", status)
             return RateLimited(where, status, wait)
-        if status in (401, 403, 404):
+        if status in (401, 403, 404, 405) or 300 <= status < 400:
             return Misconfigured(where, status)
         if status >= 500 or status == 408:
+            if wait is not None and wait > LONG_WAIT_SECONDS:
+                return QuotaExhausted(f"{where} (told to wait {wait:.0f} s)", status)
             return Unavailable(where, status, wait)
         lowered = f"{code} {message}".lower()
         if status == 413 or "context_length" in lowered or "context length" in lowered:
@@ -149,7 +154,7 @@ class Attempt:
         """`text`, shortened and without the key: some providers echo it in a 401."""
         if self._key:
             text = text.replace(self._key, "<key>")
-        return text[:SHOWN_CHARACTERS]
+        return " ".join(text[:SHOWN_CHARACTERS].split())
 
 
 def _proxy_for(base_url: str) -> httpx.Proxy | None:
@@ -162,13 +167,28 @@ def _proxy_for(base_url: str) -> httpx.Proxy | None:
     return httpx.Proxy(url) if url else None
 
 
+def _content(content: object) -> str:
+    """The text of a message, also where it comes as a list of parts. Raises TypeError for anything
+    else."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if isinstance(content, list):
+        return "".join(part["text"] for part in content if part.get("type") in ("text", None))
+    raise TypeError("content that is no text")
+
+
 def _usage(data: Mapping[str, Any]) -> Usage:
     details = data.get("prompt_tokens_details") or {}
     return Usage(
-        tokens_in=int(data.get("prompt_tokens") or 0),
-        tokens_out=int(data.get("completion_tokens") or 0),
-        cached=int(details.get("cached_tokens") or 0),
+        tokens_in=_number(data.get("prompt_tokens")),
+        tokens_out=_number(data.get("completion_tokens")),
+        cached=_number(details.get("cached_tokens")),
     )
+
+
+def _number(value: object) -> int:
+    """A count of tokens; 0 for what is none."""
+    return int(value) if isinstance(value, int | float) and value > 0 else 0
 
 
 def _error_fields(content: bytes) -> tuple[str, str, str | None]:

@@ -6,6 +6,7 @@ turns exactly one feature off, so stepping down ends after a handful of requests
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -46,9 +47,9 @@ def features_of(body: Mapping[str, Any]) -> list[str]:
     found = [
         name for name in ("max_tokens", "max_completion_tokens", "temperature") if name in body
     ]
-    response_format = body.get("response_format")
-    if response_format:
-        found.insert(0, response_format["type"])
+    kind = (body.get("response_format") or {}).get("type")
+    if kind in ("json_schema", "json_object"):
+        found.insert(0, kind)
     return found
 
 
@@ -88,10 +89,13 @@ def build_body(
 def rejected_feature(body: Mapping[str, Any], message: str, param: str | None) -> str | None:
     """Which feature of `body` a 400 rejects, or None if it rejects something else.
 
-    `param` is the error's own field where the provider fills it; otherwise the message must name
-    the feature. A message about the content (`context`, `policy`) names none.
+    `param` is the error's own field and decides where the provider fills it; otherwise the message
+    must name the feature and say that it is not taken: an error may echo the text of a record, in
+    which the name of a parameter means nothing.
     """
-    said = f"{param or ''} {message}".lower()
+    said = (param or message).lower()
+    if not param and not _REFUSAL.search(said):
+        return None
     for feature in features_of(body):
         names = {feature}
         if feature.startswith("json_"):
@@ -99,3 +103,8 @@ def rejected_feature(body: Mapping[str, Any], message: str, param: str | None) -
         if any(name in said for name in names):
             return feature
     return None
+
+
+_REFUSAL = re.compile(
+    r"support|unknown|unrecogni[sz]ed|unexpected|invalid|not (?:allowed|permitted|available)|extra"
+)

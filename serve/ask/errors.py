@@ -9,7 +9,8 @@
      +- Unsupported                the provider rejects a feature by name (see `capabilities.py`)
      +- ContextOverflow            the request is too long for the model
      +- Refused                    400 or a refusal: this content will not be answered
-     `- BreakerOpen                the provider is failing: not asked at all, try in `retry_after`
+     +- BreakerOpen                the provider is failing: not asked at all, try in `retry_after`
+     `- Stopped                    the asking was ended before this request was on the wire
 
 Invariant: every foreign error (httpx, JSON, sockets) is mapped to one of these in `attempt.py`
 and nowhere else. All carry plain values and survive pickling between processes.
@@ -87,6 +88,10 @@ class ContextOverflow(AskError):
 
 class Refused(AskError):
     """The provider will not answer this content."""
+
+
+class Stopped(AskError):
+    """The asking was ended while this request waited."""
 
 
 class BreakerOpen(AskError):

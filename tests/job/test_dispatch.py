@@ -55,7 +55,9 @@ class MemoryStore:
         self.held: dict[bytes, bytes] = {}
         self.puts = 0
 
-    async def get_many(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+    async def get_many(
+        self, keys: Sequence[bytes], since: float | None = None
+    ) -> dict[bytes, bytes]:
         return {key: self.held[key] for key in keys if key in self.held}
 
     async def put_many(self, items: Sequence[tuple[bytes, bytes]], replace: bool = False) -> None:

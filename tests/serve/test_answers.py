@@ -30,6 +30,14 @@ def test_the_first_answer_stays_unless_it_is_asked_anew(tmp_path: Path) -> None:
         assert answers.get_many([key]) == {key: b"third"}
 
 
+def test_only_what_was_stored_since_then_is_found(tmp_path: Path) -> None:
+    key = answer_key("k")
+    with Answers(tmp_path / "a.db") as answers:
+        answers.put_many([(key, b"v")])
+        assert answers.get_many([key], since=0) == {key: b"v"}
+        assert answers.get_many([key], since=2**40) == {}
+
+
 def test_two_runs_share_one_store(tmp_path: Path) -> None:
     with Answers(tmp_path / "a.db") as one, Answers(tmp_path / "a.db") as other:
         one.put_many([(answer_key("1"), b"1")])

@@ -106,6 +106,12 @@ async def test_a_completion_becomes_a_reply_with_what_it_cost() -> None:
         (200, {"choices": []}, {}, Unavailable),
         (200, {"choices": [{"message": None}]}, {}, Unavailable),
         (200, error("all is not well"), {}, Refused),
+        (200, error("slow down", "429"), {}, RateLimited),
+        (200, error("down", "502"), {}, Unavailable),
+        (200, {"choices": [{"message": {"content": 7}}]}, {}, Unavailable),
+        (301, b"moved", {"location": "https://elsewhere/"}, Misconfigured),
+        (503, error("maintenance"), {"retry-after": "86400"}, QuotaExhausted),
+        (400, error("the text says temperature 30"), {}, Refused),
         (400, error("too long", "context_length_exceeded"), {}, ContextOverflow),
         (400, error("maximum context length is 8192"), {}, ContextOverflow),
         (400, error("violates the policy", "content_policy_violation"), {}, Refused),
@@ -145,6 +151,20 @@ async def test_a_refused_feature_is_named(message: str, param: str | None, featu
         with pytest.raises(Unsupported) as caught:
             await attempt.complete(BODY, 5)
     assert caught.value.feature == feature
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, "ab"),
+        ({"content": None}, ""),
+    ],
+)
+async def test_odd_but_usable_answers_are_used(change: dict[str, object], text: str) -> None:
+    odd = {"choices": [{"message": change}], "usage": {"prompt_tokens": "n/a"}}
+    async with server(answering(200, odd)) as attempt:
+        reply, _ = await attempt.complete(BODY, 5)
+    assert (reply.text, reply.usage.tokens_in) == (text, 0)
 
 
 async def test_waiting_times_are_understood() -> None:
