@@ -117,7 +117,7 @@ def _pack(
         instructions=instruction_tokens(plan.language),
         mode=settings.mode,
     ).with_pack_tokens(settings.pack_tokens)
-    ask = AskSettings(settings.model, plan.language, settings.mode, settings.fresh)
+    ask = AskSettings(settings.model, plan.language, settings.mode)
     window, packer = Window(fit), _Packer(fit, plan, found)
     recalls = not settings.fresh and settings.answers.exists()
     with Answers(settings.answers) if recalls else nullcontext() as answers:

@@ -102,7 +102,12 @@ def _run(
     analyst: AnalyseSettings | str = plan.language
     if settings.provider is not None:
         answers = start_answers(settings.answers)
-        ask = AskSettings(settings.model, plan.language, settings.mode, settings.fresh)
+        ask = AskSettings(
+            settings.model,
+            plan.language,
+            settings.mode,
+            since=started.timestamp() if settings.fresh else None,
+        )
         analyst = AnalyseSettings(
             settings.provider, ask, settings.pack_tokens, answers, board, Owner()
         )
