@@ -16,14 +16,13 @@ from dataclasses import dataclass, field
 from job.contract import Fail, Keep, Split, Step, Stop, Together, Wait, after_error, after_reply
 from job.entries import Entry
 from job.pack import Fit, Item, make_item
-from job.parts import MAX_PARTS, split_text
+from job.parts import MAX_PARTS, split_item
 from job.progress import BusyClock, Progress
 from job.records import Lane, Record, Result
 from job.requests import SCHEMA_TOKENS, build_request, lane_of, wire_tokens
 from job.stored import AskSettings, Store, Stored, decode, encode, record_key
 from job.validate import validate
 from job.waiting import Waiting
-from serve.ask import tokens
 from serve.ask.ask import Asker
 from serve.ask.contract import Class, Reply, Request
 from serve.ask.errors import AskError, Misconfigured, Refused
@@ -252,21 +251,16 @@ class Dispatcher:
         self._owners[item] = entry
 
     def _split(self, item: Item, entry: Entry) -> None:
-        """Replace `item` by parts of half its size, or of the biggest size that fits."""
+        """Replace `item` by its parts."""
         entry.open.discard(item)
         self._owners.pop(item, None)
-        most = self.fit.max_part(item.record.kind)
-        size = most if item.line_tokens > most else item.line_tokens // 2
-        overhead = item.line_tokens - tokens.count(item.text)
-        parts = split_text(item.text, size - overhead)
-        if parts is None or entry.parts + len(parts) > MAX_PARTS:
+        pieces = split_item(item, self.fit)
+        if pieces is None or entry.parts + len(pieces) > MAX_PARTS:
             entry.fail("too_large", None, item.attempts)
             self._drop(entry)
             return
         self.progress.splits += 1
-        for number, part in enumerate(parts):
-            piece = make_item(item.record, part, (*item.part, number))
-            piece.rounds = item.rounds
+        for piece in pieces:
             self._own(piece, entry)
             self._waiting.push(piece)
 

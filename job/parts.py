@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from job.pack import Fit, Item, make_item
 from job.records import SEVERITIES, Answer, Issue, Outcome
 from serve.ask import tokens
 
@@ -20,6 +21,21 @@ MAX_ISSUES = 8
 """Of a merged answer, the gravest kept: a long record repeats itself."""
 
 _WEIGHT: dict[Outcome, int] = {"unclear": 0, "normal": 1, "positive": 2, "problem": 3}
+
+
+def split_item(item: Item, fit: Fit) -> list[Item] | None:
+    """`item` in parts of the biggest size that fits, or of half its own where that size was found
+    too big; None where that takes more than MAX_PARTS."""
+    most = fit.max_part(item.record.kind)
+    size = most if item.line_tokens > most else item.line_tokens // 2
+    overhead = item.line_tokens - tokens.count(item.text)
+    parts = split_text(item.text, size - overhead)
+    if parts is None:
+        return None
+    pieces = [make_item(item.record, part, (*item.part, n)) for n, part in enumerate(parts)]
+    for piece in pieces:
+        piece.rounds = item.rounds
+    return pieces
 
 
 def split_text(text: str, part_tokens: int) -> list[str] | None:

@@ -27,6 +27,10 @@ def test_above_32_parts_there_is_no_split() -> None:
     assert split_text("word " * 4000, 50) is None
 
 
+def test_a_character_that_is_too_much_by_itself_ends_the_splitting() -> None:
+    assert split_text("𠜎" * 8, 2) is None
+
+
 def test_the_gravest_part_decides_and_each_issue_stands_once() -> None:
     low = Issue("a", "b", "stated", "c", "low", None)
     high = Issue("d", "e", "stated", "f", "high", None)
