@@ -12,13 +12,14 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from job.contract import Fail, Keep, Split, Step, Stop, Together, Wait, after_error, after_reply
 from job.entries import Entry
 from job.pack import Fit, Item, make_item
 from job.parts import MAX_PARTS, split_item
 from job.progress import BusyClock, Progress
-from job.records import Lane, Record, Result
+from job.records import Record, Result
 from job.requests import SCHEMA_TOKENS, build_request, lane_of, wire_tokens
 from job.stored import AskSettings, Store, Stored, decode, encode, record_key
 from job.validate import validate
@@ -112,7 +113,11 @@ class Dispatcher:
         try:
             async with asyncio.TaskGroup() as group:
                 for lane in ("fast", "slow"):
-                    group.create_task(self._seek_packs(lane, group))
+                    ready, take = (
+                        partial(waiting.pack_ready, lane),
+                        partial(waiting.take_pack, lane),
+                    )
+                    group.create_task(self._seek(lane, ready, take, group))
                 group.create_task(
                     self._seek("retry", waiting.batch_ready, waiting.take_batch, group)
                 )
@@ -121,12 +126,6 @@ class Dispatcher:
             self.stop("the asking was ended")
             for item in list(self._owners):
                 self._leave(item)
-
-    async def _seek_packs(self, lane: Lane, group: asyncio.TaskGroup) -> None:
-        waiting = self._waiting
-        await self._seek(
-            lane, lambda: waiting.pack_ready(lane), lambda: waiting.take_pack(lane), group
-        )
 
     async def _seek(
         self,
