@@ -8,18 +8,54 @@ anything is printed. Modules that import Ray are imported by the commands that n
 from __future__ import annotations
 
 import functools
+import io
+import os
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import orjson
 import typer
 from rich.console import Console
 
-from job.config import Flags, Settings, resolve
-from job.errors import JobError, UsageError
+from job.boundary import as_job_error
+from job.config import resolve
+from job.errors import StoppedEarly, UsageError
+from job.options import (
+    AnswersPath,
+    ApiKeyEnv,
+    BaseUrl,
+    Burst,
+    Config,
+    Context,
+    Date,
+    Flags,
+    Fresh,
+    Inputs,
+    Json,
+    KindOf,
+    Language,
+    MaxConcurrency,
+    MaxFailed,
+    Mode,
+    Model,
+    NoMask,
+    Out,
+    Overwrite,
+    PackTokens,
+    ProviderName,
+    Quiet,
+    Rpm,
+    Sample,
+    Since,
+    Timezone,
+    Tpm,
+    Until,
+)
+from job.printable import printable
 from job.simulate import simulate
 
 app = typer.Typer(
@@ -33,131 +69,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-
-_PROVIDER = "Provider"
-_LIMITS = "Limits"
-_INPUT = "Input"
-_OUTPUT = "Output"
-
-Inputs = Annotated[
-    list[str] | None,
-    typer.Argument(help="Files, folders or globs. Default: the inputs of fupan.yaml."),
-]
-Out = Annotated[
-    str | None,
-    typer.Option(help="Folder of the results. [default: retro]", rich_help_panel=_OUTPUT),
-]
-BaseUrl = Annotated[
-    str | None,
-    typer.Option(help="OpenAI-compatible API, such as https://host/v1.", rich_help_panel=_PROVIDER),
-]
-Model = Annotated[str | None, typer.Option(help="Model to ask.", rich_help_panel=_PROVIDER)]
-ApiKeyEnv = Annotated[
-    str | None,
-    typer.Option(
-        help="Environment variable that holds the key. [default: LLM_API_KEY]",
-        rich_help_panel=_PROVIDER,
-    ),
-]
-ProviderName = Annotated[
-    str | None,
-    typer.Option(
-        "--provider",
-        help="extractive (built in, no model), openai, or a name of fupan.yaml, also NAME/MODEL.",
-        rich_help_panel=_PROVIDER,
-    ),
-]
-Mode = Annotated[
-    Literal["packed", "single"] | None,
-    typer.Option(help="Many records a call, or one. [default: packed]", rich_help_panel=_PROVIDER),
-]
-Rpm = Annotated[
-    float | None, typer.Option(help="Requests a minute allowed.", rich_help_panel=_LIMITS)
-]
-Tpm = Annotated[
-    float | None, typer.Option(help="Tokens a minute allowed.", rich_help_panel=_LIMITS)
-]
-Burst = Annotated[
-    int | None,
-    typer.Option(help="Requests that may go at once. [default: rpm]", rich_help_panel=_LIMITS),
-]
-MaxConcurrency = Annotated[
-    int | None, typer.Option(help="Calls in flight. [default: 20]", rich_help_panel=_LIMITS)
-]
-Context = Annotated[
-    int | None,
-    typer.Option(help="Tokens the model takes. [default: 8192]", rich_help_panel=_LIMITS),
-]
-PackTokens = Annotated[
-    int | None,
-    typer.Option(help="Input tokens of a pack. [default: 5000]", rich_help_panel=_LIMITS),
-]
-Language = Annotated[
-    Literal["auto", "zh", "en"] | None,
-    typer.Option(
-        help="Of the report. [default: auto, that of most records]", rich_help_panel=_OUTPUT
-    ),
-]
-Since = Annotated[
-    str | None,
-    typer.Option(help="Only records from this time on (ISO, or HH:MM).", rich_help_panel=_INPUT),
-]
-Until = Annotated[
-    str | None, typer.Option(help="Only records before this time.", rich_help_panel=_INPUT)
-]
-Date = Annotated[
-    str | None,
-    typer.Option(
-        help="The day: YYYY-MM-DD, today, yesterday. Fills {date} in paths and times without one.",
-        rich_help_panel=_INPUT,
-    ),
-]
-Timezone = Annotated[
-    str | None,
-    typer.Option(
-        help="Of times without one, and of the report. [default: this machine's]",
-        rich_help_panel=_INPUT,
-    ),
-]
-KindOf = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--kind",
-        help="GLOB=KIND: conversation, operation or feedback, where the shape misleads.",
-        rich_help_panel=_INPUT,
-    ),
-]
-Sample = Annotated[
-    int | None,
-    typer.Option(help="Only this many records, the same ones each time.", rich_help_panel=_INPUT),
-]
-MaxFailed = Annotated[
-    float | None,
-    typer.Option(
-        help="Share of records that may fail before the exit code is 3. [default: 0]",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-AnswersPath = Annotated[
-    str | None,
-    typer.Option("--answers", help="Store of paid answers.", rich_help_panel=_OUTPUT),
-]
-Fresh = Annotated[
-    bool,
-    typer.Option("--fresh", help="Ask anew instead of recalling.", rich_help_panel=_OUTPUT),
-]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace another run in --out.", rich_help_panel=_OUTPUT)
-]
-NoMask = Annotated[
-    bool,
-    typer.Option("--no-mask", help="Send private values as they are.", rich_help_panel=_INPUT),
-]
-Config = Annotated[
-    str | None, typer.Option(help="Configuration. [default: fupan.yaml if there is one]")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 def _version(wanted: bool) -> None:
@@ -223,8 +134,9 @@ def run(
 
     The same command again goes on where it was stopped and pays for nothing twice.
     """
-    flags = _flags(locals())
-    with _exit_codes(), _configured(flags) as settings:
+    flags = Flags.from_command(locals())
+    with _exit_codes():
+        settings = resolve(flags)
         from job.run import run_job
         from job.show import closing_lines
 
@@ -241,6 +153,7 @@ def run(
 @app.command()
 def plan(
     inputs: Inputs = None,
+    out: Out = None,
     base_url: BaseUrl = None,
     model: Model = None,
     api_key_env: ApiKeyEnv = None,
@@ -259,8 +172,10 @@ def plan(
     timezone: Timezone = None,
     kind: KindOf = None,
     sample: Sample = None,
+    max_failed: MaxFailed = None,
     answers: AnswersPath = None,
     fresh: Fresh = False,
+    overwrite: Overwrite = False,
     no_mask: NoMask = False,
     config: Config = None,
     show_request: Annotated[
@@ -271,11 +186,12 @@ def plan(
 ) -> None:
     """Show what `run` would do: files as understood, records, packs, tokens, minutes.
 
-    Reads everything and calls nothing.
+    Reads everything, calls nothing and writes nothing. Takes the options of `run`, so that one
+    word changes one into the other; --out, --max-failed and --overwrite decide nothing here.
     """
-    values = locals()
-    flags = _flags(values)
-    with _exit_codes(), _configured(flags) as settings:
+    flags = Flags.from_command(locals())
+    with _exit_codes():
+        settings = resolve(flags)
         from job.preview import preview, preview_lines
 
         found = preview(settings, Console(stderr=True), quiet or json)
@@ -305,7 +221,7 @@ def report(
         if json:
             sys.stdout.write(orjson.dumps(made).decode() + "\n")
         elif not quiet:
-            print(root / "report.html")
+            print(printable(str(root / "report.html")))
 
 
 @app.command(name="simulate", help=simulate.__doc__)
@@ -315,34 +231,30 @@ def _simulate(**values: Any) -> None:
         simulate(**values)
 
 
-def _flags(values: dict[str, Any]) -> Flags:
-    """What the command line said, from a command's own parameters."""
-    known = {name: values[name] for name in Flags.__dataclass_fields__ if name in values}
-    known["inputs"] = tuple(values["inputs"] or ())
-    known["kind"] = tuple(values["kind"] or ())
-    return Flags(**known, mask=not values["no_mask"])
-
-
-@contextmanager
-def _configured(flags: Flags) -> Iterator[Settings]:
-    yield resolve(flags)
-
-
 @contextmanager
 def _exit_codes() -> Iterator[None]:
     """Turn every error into a line on stderr and an exit code."""
     try:
         yield
-    except JobError as error:
-        print(f"fupan: {error}", file=sys.stderr)
-        raise typer.Exit(error.exit_code) from error
     except KeyboardInterrupt as error:
         print("fupan: interrupted", file=sys.stderr)
-        raise typer.Exit(4) from error
+        raise typer.Exit(StoppedEarly.exit_code) from error
     except BrokenPipeError as error:
         raise typer.Exit(1) from error
+    except Exception as error:
+        known = as_job_error(error)
+        if known is None:
+            raise
+        if os.environ.get("FUPAN_TRACEBACK") == "1":
+            traceback.print_exc()
+        print(f"fupan: {printable(str(known))}", file=sys.stderr)
+        raise typer.Exit(known.exit_code) from error
 
 
 def main() -> None:
     """The entry point of the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show a character must not end a run.
+            stream.reconfigure(errors="backslashreplace")
     app()

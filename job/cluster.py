@@ -47,7 +47,7 @@ def cluster() -> Iterator[None]:
             object_store_memory=OBJECT_STORE_BYTES,
             _node_ip_address="127.0.0.1",
         )
-    _quiet_ray_data()
+    _set_up_ray_data()
     try:
         with _quiet_native_code():
             yield
@@ -55,12 +55,14 @@ def cluster() -> Iterator[None]:
         ray.shutdown()
 
 
-def _quiet_ray_data() -> None:
-    """The command shows its own progress."""
+def _set_up_ray_data() -> None:
+    """The command shows its own progress and tells its own errors."""
     context = DataContext.get_current()
     context.enable_progress_bars = False
     context.enable_operator_progress_bars = False
     context.print_on_execution_start = False
+    # Else a disk that is full arrives as a wrapper that has lost what happened.
+    context.raise_original_map_exception = True
     for name in ("ray.data", "ray"):
         logging.getLogger(name).setLevel(logging.ERROR)
 

@@ -1,7 +1,7 @@
 """Settings of a run: flags over fupan.yaml over defaults; secrets only from the environment.
 
 Invariant: what is resolved here is complete and checked; no station reads a flag, a file or an
-environment variable of its own. An unknown key in fupan.yaml is an error.
+environment variable of its own.
 """
 
 from __future__ import annotations
@@ -11,99 +11,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
+from job.config_file import InputSettings, PrivacySection, load_config
 from job.errors import UsageError
+from job.options import Flags
 from job.pack import WIRE_TOKENS, Mode
+from job.provider_choice import choose_provider
 from job.records import KINDS, Kind
 from serve.ask.answers import default_path
-from serve.ask.settings import LimitSettings, Provider
+from serve.ask.settings import Provider
+from serve.ask.uris import without_secrets
 
-EXTRACTIVE = "extractive"
-OPENAI_URL = "https://api.openai.com/v1"
-CONFIG_FILE = "fupan.yaml"
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class InputSettings(_Strict):
-    """One input of fupan.yaml: where it is and what its fields are called."""
-
-    path: str
-    kind: Kind | None = None
-    map: dict[str, str] = {}
-    skip: tuple[str, ...] = ()
-
-
-class RunSection(_Strict):
-    """The `run` section of fupan.yaml."""
-
-    provider: str | None = None
-    date: str | None = None
-    timezone: str | None = None
-    language: Literal["auto", "zh", "en"] = "auto"
-    out: str | None = None
-    mode: Mode = "packed"
-    max_failed: Annotated[float, Field(ge=0, le=1)] = 0.0
-
-
-class PrivacySection(_Strict):
-    """What is masked: kinds by name (all become aliases, `alias` only lists those that are wanted
-    for that), own patterns by name, and for how many days answers are kept (None: for good)."""
-
-    mask: tuple[str, ...] | None = None
-    alias: tuple[str, ...] | None = None
-    own: dict[str, str] = {}
-    keep_days: Annotated[int, Field(gt=0)] | None = None
-
-
-class ConfigFile(_Strict):
-    """fupan.yaml."""
-
-    providers: dict[str, Provider] = {}
-    run: RunSection = RunSection()
-    inputs: tuple[InputSettings, ...] = ()
-    privacy: PrivacySection = PrivacySection()
-    serve: dict[str, Any] = {}
-    """The online side's own section, which the job does not read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Flags:
-    """What the command line said; None: nothing."""
-
-    inputs: tuple[str, ...] = ()
-    out: str | None = None
-    base_url: str | None = None
-    model: str | None = None
-    api_key_env: str | None = None
-    rpm: float | None = None
-    tpm: float | None = None
-    burst: int | None = None
-    max_concurrency: int | None = None
-    context: int | None = None
-    pack_tokens: int | None = None
-    mode: Mode | None = None
-    provider: str | None = None
-    language: Literal["auto", "zh", "en"] | None = None
-    since: str | None = None
-    until: str | None = None
-    date: str | None = None
-    timezone: str | None = None
-    kind: tuple[str, ...] = ()
-    sample: int | None = None
-    max_failed: float | None = None
-    answers: str | None = None
-    fresh: bool = False
-    overwrite: bool = False
-    mask: bool = True
-    config: str | None = None
+SMALLEST_PACK = 200
+"""Input tokens: below, ordinary records no longer fit a pack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,33 +55,10 @@ class Settings:
     mask: bool
     privacy: PrivacySection = field(default_factory=PrivacySection)
 
-    @property
-    def extractive(self) -> bool:
-        """Whether the built-in analyst is used."""
-        return self.provider is None
-
-
-def load_config(path: str | None) -> ConfigFile:
-    """fupan.yaml at `path`, or in the current folder if there is one.
-
-    Raises UsageError naming file, key and what is wrong with it.
-    """
-    file = Path(path) if path else Path(CONFIG_FILE)
-    if not path and not file.exists():
-        return ConfigFile()
-    try:
-        data = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
-        return ConfigFile.model_validate(data)
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise UsageError(f"{file} is not valid YAML: {error}") from error
-    except ValidationError as error:
-        raise UsageError(f"{file}: {validation_text(error)}") from error
-
 
 def resolve(flags: Flags) -> Settings:
     """The settings of a run. Raises UsageError where they do not make sense."""
+    _check_ranges(flags)
     config = load_config(flags.config)
     zone = _zone(flags.timezone or config.run.timezone)
     explicit = _date(flags.date or config.run.date, zone)
@@ -170,10 +69,10 @@ def resolve(flags: Flags) -> Settings:
     inputs = tuple(
         spec.model_copy(update={"path": _dated(spec.path, reference)}) for spec in inputs
     )
-    name, provider, model = _provider(flags, config)
+    name, provider, model = choose_provider(flags, config)
     return Settings(
         inputs=inputs,
-        out=Path(_dated(flags.out or config.run.out or "retro", reference)),
+        out=_local(_dated(flags.out or config.run.out or "retro", reference), "--out"),
         provider_name=name,
         provider=provider,
         model=model,
@@ -187,7 +86,7 @@ def resolve(flags: Flags) -> Settings:
         kinds=tuple(_kind(text) for text in flags.kind),
         sample=flags.sample,
         max_failed=config.run.max_failed if flags.max_failed is None else flags.max_failed,
-        answers=Path(flags.answers).absolute() if flags.answers else default_path(),
+        answers=_local(flags.answers, "--answers").absolute() if flags.answers else default_path(),
         fresh=flags.fresh,
         overwrite=flags.overwrite,
         pack_tokens=flags.pack_tokens or WIRE_TOKENS["fast"],
@@ -196,48 +95,24 @@ def resolve(flags: Flags) -> Settings:
     )
 
 
-def _provider(flags: Flags, config: ConfigFile) -> tuple[str, Provider | None, str]:
-    """The provider's name, its settings with the flags over them, and the model."""
-    wanted = flags.provider or config.run.provider
-    if flags.base_url is None and wanted == EXTRACTIVE:
-        return EXTRACTIVE, None, EXTRACTIVE
-    if flags.base_url is None and wanted is None:
-        if not config.providers:
-            return EXTRACTIVE, None, EXTRACTIVE
-        wanted = next(iter(config.providers))
-    name, _, model = (wanted or "openai").partition("/")
-    if name == "local":
-        raise UsageError("--provider local is not available yet; name a provider or --base-url")
-    known = config.providers.get(name)
-    if known is None and flags.base_url is None and name != "openai":
-        names = ", ".join(sorted(config.providers)) or "none"
-        raise UsageError(f"no provider {name!r}; fupan.yaml defines: {names}")
-    values: dict[str, Any] = known.model_dump(by_alias=True) if known else {}
-    if known is None and flags.base_url is None:
-        values |= {"base_url": OPENAI_URL, "key_env": "OPENAI_API_KEY"}
-    given = {"base_url": flags.base_url, "key_env": flags.api_key_env, "context": flags.context}
-    values |= {key: value for key, value in given.items() if value is not None}
-    model = flags.model or model or (known.models[0] if known else "")
-    if not model:
-        raise UsageError("name the model with --model")
-    values["models"] = (model,)
-    limits = values.get("limits") or LimitSettings().model_dump()
-    for key in ("rpm", "tpm", "burst", "max_concurrency"):
-        value = getattr(flags, key)
-        if value is not None:
-            limits = {**limits, key: value}
-    values["limits"] = limits
-    try:
-        return name, Provider.model_validate(values), model
-    except ValidationError as error:
-        raise UsageError(validation_text(error)) from error
+def _check_ranges(flags: Flags) -> None:
+    """Raise UsageError for a number that makes no sense; those of the provider it checks itself."""
+    if flags.sample is not None and flags.sample < 1:
+        raise UsageError("--sample: at least 1 record")
+    if flags.pack_tokens is not None and flags.pack_tokens < SMALLEST_PACK:
+        raise UsageError(f"--pack-tokens: at least {SMALLEST_PACK}")
+    # Written so that nan fails.
+    if flags.max_failed is not None and not 0 <= flags.max_failed <= 1:
+        raise UsageError("--max-failed: a share between 0 and 1, such as 0.01 for 1 %")
 
 
-def validation_text(error: ValidationError) -> str:
-    """The first thing that is wrong, with the key it is wrong in."""
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}"
+def _local(path: str, flag: str) -> Path:
+    if "://" in path:
+        raise UsageError(
+            f"{flag} {without_secrets(path)}: name a local path; object storage is not supported "
+            "there yet"
+        )
+    return Path(path).expanduser()
 
 
 def _zone(name: str | None) -> ZoneInfo:

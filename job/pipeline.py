@@ -10,7 +10,6 @@ and balances, or the run fails.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,14 +34,6 @@ RESULT_ROWS = 4096
 """Of one unfinished result file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the streaming part of the flow left: result files and their rows."""
-
-    files: list[Path]
-    rows: int
-
-
 def read_everything(intake: Intake) -> ray.data.Dataset | None:
     """The records to ask, one task per slice; None if there is no slice."""
     count = len(intake.slices)
@@ -57,12 +48,12 @@ def read_everything(intake: Intake) -> ray.data.Dataset | None:
     )
 
 
-def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> Asked:
-    """Stream every slice through the analyst. `analyst`: settings of the asking actor, or the
-    language of the built-in one."""
+def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> list[Path]:
+    """Stream every slice through the analyst into result files. `analyst`: settings of the asking
+    actor, or the language of the built-in one."""
     records = read_everything(intake)
     if records is None:
-        return Asked([], 0)
+        return []
     if isinstance(analyst, AnalyseSettings):
         blocks = _blocks_at_once(analyst.provider.limits.max_concurrency)
         results = records.map_batches(
@@ -96,11 +87,10 @@ def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> Asked:
         num_cpus=0,
         ray_remote_args_fn=_few_retries,
     )
-    rows = written.take_all()
-    files = [Path(row["file"]) for row in rows]
+    files = [Path(row["file"]) for row in written.take_all()]
     for leftover in set(intake.folder.asked.iterdir()) - set(files):
         leftover.unlink()
-    return Asked(files, sum(row["rows"] for row in rows))
+    return files
 
 
 def _blocks_at_once(permits: int) -> int:
@@ -121,7 +111,7 @@ def _write_results(block: pa.Table, into: Path) -> pa.Table:
     """One result file per block, named by the ids it holds: a task that is run again writes the
     same file."""
     if block.num_rows == 0:
-        return pa.table({"file": pa.array([], pa.string()), "rows": pa.array([], pa.int64())})
+        return pa.table({"file": pa.array([], pa.string())})
     path = into / content_name(block["id"].to_pylist())
     write_table(path, [block], RESULT_SCHEMA)
-    return pa.table({"file": [str(path)], "rows": [block.num_rows]})
+    return pa.table({"file": [str(path)]})

@@ -6,9 +6,12 @@ same plan again; nothing here is written and nothing is asked.
 
 from __future__ import annotations
 
+import secrets
+import sqlite3
 from collections import Counter
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from pathlib import Path
 from typing import Any
 
 from job.clean import Cleaner, CleanSettings
@@ -16,23 +19,33 @@ from job.config import Settings
 from job.errors import UsageError
 from job.instructions import Language
 from job.mask import DEFAULT, Masker, load_key
+from job.pack import Fit
+from job.printable import encodable
 from job.read import FilePlan, Plan, Slice, plan_inputs
-from job.records import Kind, Record, SliceCounts
+from job.records import KINDS, Kind, Record, SliceCounts
+from job.requests import instruction_tokens
+from serve.ask.answers import Answers
+from serve.ask.settings import Provider
 
 KEY_FILE = "mask.key"
 """Beside the answers: an alias must be the same in every run, or nothing would be recalled."""
+SMALLEST_PART = 100
+"""Tokens of a record that fit one request: with less, a record is cut into crumbs."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
     """What a run will do. `cleaning`: by source. `facts` say how each file was understood,
-    `fingerprints` tell whether a rerun has the same inputs."""
+    `fingerprints` tell whether a rerun has the same inputs. `ignored`: entries below the inputs
+    that are not read (hidden, no files, what runs have written). `fit`: what one request holds;
+    None for the built-in analyst."""
 
     files: tuple[FilePlan, ...]
     slices: tuple[Slice, ...]
     cleaning: dict[str, CleanSettings]
     language: Language
     ignored: int
+    fit: Fit | None
 
     @property
     def facts(self) -> list[dict[str, Any]]:
@@ -53,7 +66,7 @@ class RunPlan:
         return [
             {
                 "source": file.source,
-                "path": file.location.path,
+                "path": encodable(file.location.path),
                 "size": file.size,
                 "compression": None if file.compression == "none" else file.compression,
                 "fingerprint": file.fingerprint,
@@ -62,33 +75,56 @@ class RunPlan:
         ]
 
 
-def plan_run(settings: Settings) -> RunPlan:
-    """Look at every input. Raises InputError for one that holds no file."""
+def plan_run(settings: Settings, keep: bool) -> RunPlan:
+    """Look at every input. `keep`: make the key of the aliases where there is none yet, and keep
+    it; otherwise nothing is written.
+
+    Raises InputError for an input that holds no file, UsageError where the settings leave no room
+    for a record.
+    """
     plan = plan_inputs(
-        [spec.path for spec in settings.inputs], reference=settings.reference, zone=settings.zone
+        [spec.path for spec in settings.inputs],
+        reference=settings.reference,
+        zone=settings.zone,
+        written=_written(settings),
     )
-    masker = make_masker(settings)
+    masker = _make_masker(settings, keep)
     cleaning = {file.source: _cleaning(settings, file, masker) for file in plan.files}
     language = settings.language
-    return RunPlan(
-        plan.files,
-        plan.slices,
-        cleaning,
-        _most_spoken(plan, cleaning) if language == "auto" else language,
-        plan.ignored,
-    )
+    if language == "auto":
+        language = _most_spoken(plan, cleaning)
+    fit = _make_fit(settings, settings.provider, language) if settings.provider else None
+    return RunPlan(plan.files, plan.slices, cleaning, language, plan.ignored, fit)
 
 
-def make_masker(settings: Settings) -> Masker:
-    """The masker of a run; its key is made when it is first needed."""
+def open_answers(settings: Settings) -> Answers:
+    """The store of answers. Raises UsageError where `--answers` names none."""
+    path = settings.answers
+    try:
+        return Answers(path)
+    except sqlite3.DatabaseError as error:
+        if path.is_dir():
+            raise UsageError(f"--answers {path} is a folder; name a file") from error
+        raise UsageError(f"--answers {path} is no store of answers: {error}") from error
+    except OSError as error:
+        raise UsageError(f"cannot open --answers {path}: {error.strerror}") from error
+
+
+def _written(settings: Settings) -> list[Path]:
+    """Files and folders that the run itself writes."""
+    answers = settings.answers
+    beside = [answers.with_name(answers.name + end) for end in ("", "-wal", "-shm", "-journal")]
+    return [settings.out, *beside, answers.parent / KEY_FILE]
+
+
+def _make_masker(settings: Settings, keep: bool) -> Masker:
     if not settings.mask:
         return Masker(b"", enabled=False)
     privacy = settings.privacy
-    kinds = DEFAULT
-    if privacy.mask is not None or privacy.alias is not None:
-        kinds = (*(privacy.mask or ()), *(privacy.alias or ()))
+    kinds = (*(DEFAULT if privacy.mask is None else privacy.mask), *privacy.alias)
+    path = settings.answers.parent / KEY_FILE
     try:
-        key = load_key(settings.answers.parent / KEY_FILE)
+        key = load_key(path) if keep or path.exists() else secrets.token_bytes(32)
         return Masker(key, kinds=kinds, own=privacy.own)
     except ValueError as error:
         raise UsageError(f"privacy: {error}") from error
@@ -97,6 +133,23 @@ def make_masker(settings: Settings) -> Masker:
             f"cannot keep the key of the aliases beside {settings.answers}: {error.strerror}; "
             "name another place with --answers"
         ) from error
+
+
+def _make_fit(settings: Settings, provider: Provider, language: Language) -> Fit:
+    """What one request holds. Raises UsageError where next to nothing of a record would."""
+    fit = Fit(
+        context=provider.context,
+        max_output=provider.max_output,
+        instructions=instruction_tokens(language),
+        mode=settings.mode,
+    ).with_pack_tokens(settings.pack_tokens)
+    room = min(fit.max_part(kind) for kind in KINDS)
+    if room < SMALLEST_PART:
+        raise UsageError(
+            f"--context {provider.context} leaves {max(room, 0)} tokens for a record beside the "
+            f"instructions and its answer; {provider.context + SMALLEST_PART - room} are needed"
+        )
+    return fit
 
 
 def _cleaning(settings: Settings, file: FilePlan, masker: Masker) -> CleanSettings:

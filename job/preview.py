@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import ray
 from rich.console import Console
 
 from job.cluster import cluster
@@ -25,14 +24,15 @@ from job.intake import Intake
 from job.ledger import read_manifests, sum_counts
 from job.pack import Fit, Item, Window, make_item
 from job.pipeline import read_everything
-from job.planning import RunPlan, plan_run
+from job.planning import RunPlan, open_answers, plan_run
+from job.printable import printable
 from job.progress import start_board
 from job.records import Kind, Lane, Record, table_to_records
-from job.requests import build_request, instruction_tokens
+from job.requests import build_request
 from job.run_folder import RunFolder
 from job.sampling import sample_bound
 from job.stored import AskSettings, record_key
-from serve.ask.answers import Answers
+from serve.ask.buckets import PACE, capacity_for
 from serve.ask.contract import Request
 
 WINDOW_RECORDS = 4096
@@ -48,6 +48,7 @@ class Preview:
     the calls in flight where none is known (`bounded` says which)."""
 
     files: list[dict[str, Any]] = field(default_factory=list)
+    ignored: int = 0
     language: str = ""
     model: str = ""
     read: int = 0
@@ -77,8 +78,8 @@ class Preview:
 
 def preview(settings: Settings, console: Console, quiet: bool) -> Preview:
     """Work the plan out. Raises UsageError or InputError as `run` does."""
-    plan = plan_run(settings)
-    found = Preview(language=plan.language, model=settings.model)
+    plan = plan_run(settings, keep=False)
+    found = Preview(language=plan.language, model=settings.model, ignored=plan.ignored)
     if not quiet:
         console.print(f"reading {len(plan.files)} files", style="dim")
     with tempfile.TemporaryDirectory(prefix="fupan-plan-") as temporary, cluster():
@@ -87,10 +88,8 @@ def preview(settings: Settings, console: Console, quiet: bool) -> Preview:
         bound = None
         if settings.sample is not None:
             bound = sample_bound(plan.slices, plan.cleaning, settings.sample)
-        board = start_board()
-        intake = Intake(plan.slices, plan.cleaning, folder, start_shards(), board, bound)
+        intake = Intake(plan.slices, plan.cleaning, folder, start_shards(), start_board(), bound)
         _pack(settings, plan, _asked(intake), found)
-        ray.get(board.view.remote())
         _count(plan, folder, found)
     return found
 
@@ -106,21 +105,15 @@ def _pack(
     settings: Settings, plan: RunPlan, blocks: Iterator[list[Record]], found: Preview
 ) -> None:
     """Pack what the store of answers does not hold, as the run would."""
-    provider = settings.provider
-    if provider is None:
+    fit = plan.fit
+    if fit is None:
         found.to_ask = sum(len(block) for block in blocks)
         found.bounded = "no calls: the built-in analyst"
         return
-    fit = Fit(
-        context=provider.context,
-        max_output=provider.max_output,
-        instructions=instruction_tokens(plan.language),
-        mode=settings.mode,
-    ).with_pack_tokens(settings.pack_tokens)
     ask = AskSettings(settings.model, plan.language, settings.mode)
     window, packer = Window(fit), _Packer(fit, plan, found)
     recalls = not settings.fresh and settings.answers.exists()
-    with Answers(settings.answers) if recalls else nullcontext() as answers:
+    with open_answers(settings) if recalls else nullcontext() as answers:
         for block in blocks:
             keys = [record_key(record, ask) for record in block]
             known = answers.get_many(keys) if answers else {}
@@ -174,13 +167,21 @@ def _bound(settings: Settings, found: Preview) -> None:
         return
     by_requests = by_tokens = 0.0
     if limits.rpm is not None:
-        by_requests = max(0.0, calls - (limits.burst or limits.rpm)) / (limits.rpm * limits.share)
+        rate = limits.rpm * limits.share
+        by_requests = _minutes(calls, rate, (limits.burst or limits.rpm) * limits.share)
     if limits.tpm is not None:
-        tokens = found.tokens_in + found.tokens_out
-        by_tokens = max(0.0, tokens - limits.tpm) / (limits.tpm * limits.share)
+        rate = limits.tpm * limits.share
+        by_tokens = _minutes(found.tokens_in + found.tokens_out, rate, rate)
     found.minutes = max(by_requests, by_tokens) + SECONDS_A_CALL / 60
     which = "requests" if by_requests >= by_tokens else "tokens"
     found.bounded = f"the least that the limit of {which} a minute allows"
+
+
+def _minutes(amount: float, per_minute: float, burst: float) -> float:
+    """How long the limiter takes to let `amount` through: our share of the provider's bucket, used
+    as `serve.ask.buckets` uses it."""
+    at_once = capacity_for(per_minute / 60, burst)
+    return max(0.0, amount - at_once) / (per_minute * PACE)
 
 
 def _count(plan: RunPlan, folder: RunFolder, found: Preview) -> None:
@@ -205,6 +206,8 @@ def preview_lines(found: Preview, show_request: bool) -> list[str]:
         lines.append(
             f"  {file['source']}: {how}; {file['records']:,} records, {file['rejected']:,} rejected"
         )
+    if found.ignored:
+        lines.append(f"  {found.ignored:,} entries ignored: hidden, no files, or written by runs")
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.kinds.items()))
     masked = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.masked.items()))
     lines += [
@@ -225,5 +228,6 @@ def preview_lines(found: Preview, show_request: bool) -> list[str]:
     lines.append(f"language  {found.language}")
     if show_request and found.first_request is not None:
         request = found.first_request
-        lines += ["", "--- system", request.system, "--- user", request.user]
-    return lines
+        lines += ["", "--- system", *request.system.split("\n")]
+        lines += ["--- user", *request.user.split("\n")]
+    return [printable(line) for line in lines]

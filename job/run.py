@@ -7,12 +7,10 @@ and a report, also when it was stopped; or an error, and a folder that the same 
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -27,7 +25,6 @@ from job.errors import JobError, StoppedEarly, TooManyFailed, UsageError
 from job.finish import finish_results, write_outcomes
 from job.fold import start_shards
 from job.grouping import group_issues
-from job.instructions import instructions_hash
 from job.intake import Intake
 from job.join import join_members
 from job.ledger import count_vias, make_ledger, read_manifests, sum_counts
@@ -35,21 +32,25 @@ from job.lines import LineFinder
 from job.naming_calls import NamingCalls
 from job.owner import Owner
 from job.pipeline import ask_everything
-from job.planning import RunPlan, plan_run
+from job.planning import RunPlan, open_answers, plan_run
+from job.printable import encodable
 from job.progress import View, start_board
 from job.records import SliceCounts
 from job.report import write_report
 from job.run_folder import RunFolder
+from job.run_json import identity, run_json
 from job.sampling import sample_bound
 from job.show import Watcher
 from job.stored import AskSettings
 from job.timing import Stations
 from job.write import write_json
-from serve.ask.answers import Answers
 from serve.ask.answers_actor import start_answers
 from serve.ask.ask import CallCounts
 from serve.ask.errors import Misconfigured
 from serve.ask.settings import Prices, api_key
+
+LOOK_SECONDS = 2.0
+"""The progress waits so long for the board: four looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Finished:
             "stopped": self.report["run"]["stopped"],
             "headline": self.report["headline"],
             "actions": self.report["actions"],
-            "report": str(self.page),
+            "report": encodable(str(self.page)),
             "ledger": ledger,
         }
 
@@ -84,9 +85,9 @@ def run_job(settings: Settings, console: Console, quiet: bool) -> Finished:
         stack.enter_context(folder.locked())
         stack.enter_context(watcher.watching())
         with stations.station("plan"):
-            plan = plan_run(settings)
-            folder.begin(_identity(settings, plan), settings.overwrite)
-            _prune(settings)
+            plan = plan_run(settings, keep=True)
+            folder.begin(identity(settings, plan), settings.overwrite)
+            _check_answers(settings)
         with stations.station("start_ray"):
             stack.enter_context(cluster())
         finished = _run(settings, plan, folder, stations, watcher)
@@ -118,7 +119,7 @@ def _run(
     intake = Intake(plan.slices, plan.cleaning, folder, start_shards(), board, bound)
     with (
         stations.station("ask"),
-        watcher.board(lambda: _view(board), len(plan.slices)),
+        watcher.board(lambda: _view(board, LOOK_SECONDS), len(plan.slices)),
         _interrupts(board),
     ):
         asked = ask_everything(intake, analyst)
@@ -126,7 +127,7 @@ def _run(
     if view.stop_code == UsageError.exit_code:
         raise UsageError(str(view.stop))
     with stations.station("join"):
-        unfinished = [*asked.files, *join_members(folder)]
+        unfinished = [*asked, *join_members(folder)]
     with stations.station("themes"):
         naming = None
         if isinstance(analyst, AnalyseSettings) and view.stop is None:
@@ -145,14 +146,16 @@ def _run(
             _usd(settings, calls),
         )
         write_json(folder.root / "ledger.json", ledger)
-        _write_run(settings, plan, folder, started, view)
+        stopped = _why_stopped(view, ledger)
+        run = run_json(settings, plan, started, view.json_mode, stopped)
+        write_json(folder.root / "run.json", run)
     asking = {"asking": asdict(view.asking), "limiter": view.limiter}
     named = naming.busy.seconds if naming else 0.0
     write_json(folder.root / "timing.json", stations.timing(view.asking.busy, named, **asking))
     with stations.station("report"):
         report = write_report(folder.root, LineFinder(plan.fingerprints))
     write_json(folder.root / "timing.json", stations.timing(view.asking.busy, named, **asking))
-    return Finished(report, view, folder.root / "report.html", _error(settings, ledger, view))
+    return Finished(report, view, folder.root / "report.html", _error(settings, ledger, stopped))
 
 
 def _check_key(settings: Settings) -> None:
@@ -164,16 +167,19 @@ def _check_key(settings: Settings) -> None:
         raise UsageError(error.message) from error
 
 
-def _prune(settings: Settings) -> None:
-    """Forget answers older than the user wants to keep."""
+def _check_answers(settings: Settings) -> None:
+    """See that the store can be opened, and forget answers older than the user wants to keep."""
+    if settings.provider is None and not settings.answers.exists():
+        return
     days = settings.privacy.keep_days
-    if days is not None and settings.answers.exists():
-        with Answers(settings.answers) as answers:
+    with open_answers(settings) as answers:
+        if days is not None:
             answers.prune(datetime.now(UTC).timestamp() - days * 86_400)
 
 
-def _view(board: Any) -> View:
-    view: View = ray.get(board.view.remote())
+def _view(board: Any, timeout: float | None = None) -> View:
+    """What the board shows. Raises GetTimeoutError after `timeout` seconds."""
+    view: View = ray.get(board.view.remote(), timeout=timeout)
     return view
 
 
@@ -195,61 +201,6 @@ def _interrupts(board: Any) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _identity(settings: Settings, plan: RunPlan) -> dict[str, Any]:
-    """What must be equal for a run to go on in its folder. Rates, caps and where the answers are
-    kept are not part of it (DESIGN 6)."""
-    return {
-        "inputs": plan.fingerprints,
-        "provider": settings.provider.base_url if settings.provider else settings.provider_name,
-        "model": settings.model,
-        "mode": settings.mode,
-        "language": plan.language,
-        "instructions": instructions_hash(plan.language),
-        "timezone": str(settings.zone),
-        "date": settings.explicit_date,
-        "since": settings.since,
-        "until": settings.until,
-        "kinds": settings.kinds,
-        "sample": settings.sample,
-        "mask": settings.mask,
-        "privacy": settings.privacy.model_dump(exclude={"keep_days"}),
-        "inputs_as": [spec.model_dump(exclude={"path"}) for spec in settings.inputs],
-    }
-
-
-def _write_run(
-    settings: Settings, plan: RunPlan, folder: RunFolder, started: datetime, view: View
-) -> None:
-    identity = _identity(settings, plan)
-    write_json(
-        folder.root / "run.json",
-        {
-            "version": version("fupan"),
-            "started": started,
-            "finished": datetime.now(UTC),
-            "command": sys.argv[1:],
-            "provider": settings.provider_name,
-            "model": settings.model,
-            "language": plan.language,
-            "timezone": str(settings.zone),
-            "date": settings.reference,
-            "mode": settings.mode,
-            "instructions": identity["instructions"],
-            "inputs": plan.fingerprints,
-            "settings": {
-                "json_mode": view.json_mode,
-                "mask": settings.mask,
-                "sample": settings.sample,
-                "since": settings.since,
-                "until": settings.until,
-                "pack_tokens": settings.pack_tokens,
-            },
-            "stopped": {"reason": view.stop} if view.stop else None,
-            "identity": identity,
-        },
-    )
-
-
 def _sources(plan: RunPlan, folder: RunFolder) -> list[tuple[dict[str, Any], SliceCounts]]:
     """How each file was understood and what it held, recounted from the manifests."""
     held = read_manifests(folder.manifests)
@@ -269,10 +220,18 @@ def _usd(settings: Settings, calls: CallCounts) -> float | None:
     return round(total / 1e6, 6)
 
 
-def _error(settings: Settings, ledger: dict[str, Any], view: View) -> JobError | None:
-    if view.stop is not None:
+def _why_stopped(view: View, ledger: dict[str, Any]) -> str | None:
+    """Why the run is partial; None if it is complete. A record that was not asked makes it partial
+    whatever the reason."""
+    if view.stop is None and ledger["unasked"]:
+        return "not every record was asked"
+    return view.stop
+
+
+def _error(settings: Settings, ledger: dict[str, Any], stopped: str | None) -> JobError | None:
+    if stopped is not None:
         return StoppedEarly(
-            f"stopped early: {view.stop}. {ledger['unasked']:,} records were not asked; "
+            f"stopped early: {stopped}. {ledger['unasked']:,} records were not asked; "
             "the same command goes on from here"
         )
     share = ledger["failed"] / ledger["records"] if ledger["records"] else 0.0

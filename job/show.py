@@ -2,7 +2,7 @@
 
 Invariant: progress goes to stderr (a live display on a terminal, plain lines every few seconds
 elsewhere), the last lines to stdout, the ledger last of all; nothing of a log's text is
-interpreted by the terminal.
+interpreted by the terminal. A look that fails costs a line of progress, never the run.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from rich.live import Live
 from rich.text import Text
 
 from job import ledger as account
+from job.printable import printable
 from job.progress import View
 from job.timing import Stations
 
@@ -81,12 +82,21 @@ class Watcher:
     def _lines(self) -> list[str]:
         elapsed = time.monotonic() - self._stations.started
         first = f"{elapsed:5.0f} s  {self._stations.current}"
-        with self._lock:
-            view = self._look() if self._look else None
+        view = self._seen()
         if view is None:
             return [first]
         left = self._pace.seconds_left(view, time.monotonic())
         return [first, *progress_lines(view, self._total, left)]
+
+    def _seen(self) -> View | None:
+        """What the board shows; None if it cannot be seen now. The lock is not held meanwhile: a
+        look may take seconds, and the run must be able to take the board away."""
+        with self._lock:
+            look = self._look
+        try:
+            return look() if look else None
+        except Exception:  # Whatever it is, the run itself will meet it.
+            return None
 
 
 def progress_lines(view: View, slices: int, left: float | None) -> list[str]:
@@ -159,7 +169,7 @@ def closing_lines(report: Mapping[str, Any], view: View, path: str) -> list[str]
         lines.append(f"tokens: {calls['tokens_in']:,} in, {calls['tokens_out']:,} out")
     lines.append(f"quality: {ledger['review']:,} to review, {ledger['failed']:,} failed")
     lines.append(f"report: {path}")
-    return [*lines, *account.lines(dict(ledger))]
+    return [printable(line) for line in (*lines, *account.lines(dict(ledger)))]
 
 
 def _span(period: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ import orjson
 import typer
 from pydantic import ValidationError
 
-from job.config import validation_text
+from job.config_file import validation_text
 from job.errors import UsageError
 from serve.simulated_settings import Settings
 

@@ -11,7 +11,7 @@ import typer
 import yaml
 
 from job.cli import app
-from job.config import ConfigFile
+from job.config_file import ConfigFile
 from job.run_folder import OWN_FILES
 
 ROOT = Path(__file__).resolve().parents[1]

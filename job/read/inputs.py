@@ -1,23 +1,28 @@
 """Inputs as the user names them -> the files below them.
 
 Invariant: every file below an input is found exactly once or counted as ignored; a folder that
-links to itself is walked once; no two files have the same name.
+links to itself is walked once; no two files have the same name, and every name can be printed and
+encoded; what a run has written is not read by the next one, unless it is asked for by its name.
 """
 
 from __future__ import annotations
 
 import os
 import posixpath
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from fsspec.implementations.arrow import ArrowFSWrapper
+from fsspec.implementations.local import LocalFileSystem
 from pyarrow import fs
 
 from job.errors import InputError
+from job.printable import encodable
+from job.read.own import OwnFiles
 from job.read.streams import Location
+from serve.ask.uris import without_secrets
 
 _GLOB = frozenset("*?[")
 
@@ -34,13 +39,16 @@ class Found:
     input: int
 
 
-def find_files(inputs: Sequence[str]) -> tuple[list[Found], int]:
+def find_files(inputs: Sequence[str], written: Iterable[Path] = ()) -> tuple[list[Found], int]:
     """The files below the inputs, sorted within each, and how many entries were ignored: hidden
-    ones, and those that are no files (sockets, pipes, broken links).
+    ones, those that are no files (sockets, pipes, broken links), the folders of runs, and what is
+    `written` by this one.
 
     An input is a file, a folder (with all below it), a glob, or a URI of `pyarrow.fs`. A file
-    that two inputs hold belongs to the first. Raises InputError for an input without any file.
+    that two inputs hold belongs to the first. Raises InputError for an input without any file, and
+    for a folder that is to be written as well.
     """
+    own = OwnFiles(written)
     found: dict[tuple[str, str], Found] = {}
     ignored = 0
     for index, given in enumerate(inputs):
@@ -48,21 +56,26 @@ def find_files(inputs: Sequence[str]) -> tuple[list[Found], int]:
             filesystem, base = _resolve(given)
             named = dict(_below(filesystem, base, given))
             visible = [path for path in sorted(named) if not _is_hidden(path, base)]
-            infos = filesystem.get_file_info(visible)
+            local = filesystem.type_name == "local"
+            if local:
+                visible = [path for path in visible if not own.hold(path, _fixed(base))]
+            infos = list(zip(visible, _look(filesystem, visible), strict=True))
         except (OSError, ValueError) as error:
             why = str(error).replace(given, _shown(given)) if given else str(error)
-            raise InputError(f"cannot read the input {_shown(given)}: {why}") from error
-        files = [info for info in infos if info.type == fs.FileType.File]
+            raise InputError(
+                f"cannot read the input {_shown(given)}: {without_secrets(why)}"
+            ) from error
+        if local and own.is_written(base):
+            raise InputError(f"the input {_shown(given)} is also --out; name another folder there")
+        files = [(path, info) for path, info in infos if info.type == fs.FileType.File]
         ignored += len(named) - len(files)
         if not files:
             raise InputError(_nothing(_shown(given), filesystem, base, len(named)))
-        local = filesystem.type_name == "local"
-        for info in files:
-            identity = os.path.realpath(info.path) if local else info.path
-            location = Location("" if local else given, info.path)
+        for path, info in files:
+            identity = os.path.realpath(path) if local else path
+            location = Location("" if local else given, path)
             found.setdefault(
-                (filesystem.type_name, identity),
-                Found(named[info.path], location, info.size, index),
+                (filesystem.type_name, identity), Found(named[path], location, info.size, index)
             )
     return _distinct(list(found.values())), ignored
 
@@ -76,13 +89,29 @@ def _resolve(given: str) -> tuple[fs.FileSystem, str]:
     return fs.LocalFileSystem(), os.path.abspath(os.path.expanduser(given))
 
 
+def _look(filesystem: fs.FileSystem, paths: Sequence[str]) -> list[fs.FileInfo]:
+    """What is at each path. As bytes: the name of a local file need not be UTF-8."""
+    infos: list[fs.FileInfo] = filesystem.get_file_info([os.fsencode(path) for path in paths])
+    return infos
+
+
+def _fixed(base: str) -> str:
+    """What an input names without a doubt: all of it, or the folder above its first glob."""
+    if not _GLOB & set(base) or os.path.exists(base):
+        return base
+    parts = base.split("/")
+    first = next(index for index, part in enumerate(parts) if _GLOB & set(part))
+    return "/".join(parts[:first])
+
+
 def _below(filesystem: fs.FileSystem, base: str, given: str) -> Iterator[tuple[str, str]]:
     """Paths below an input, hidden ones included, each with its name."""
-    kind = filesystem.get_file_info(base).type
+    kind = _look(filesystem, [base])[0].type
     if kind == fs.FileType.NotFound and _GLOB & set(base):
-        matches = ArrowFSWrapper(filesystem).glob(base)
+        local = filesystem.type_name == "local"
+        matches = (LocalFileSystem() if local else ArrowFSWrapper(filesystem)).glob(base)
         for path in matches:
-            kind = filesystem.get_file_info(path).type
+            kind = _look(filesystem, [path])[0].type
             if kind != fs.FileType.Directory:
                 yield path, _as_given(given, path)
             elif "**" not in base:
@@ -143,15 +172,19 @@ def _as_given(given: str, path: str) -> str:
 
 def _shown(given: str) -> str:
     """An input in a message: a URI can hold credentials before its host and in its query."""
-    return repr(re.sub(r"(?<=://)[^/@]*@|\?.*", "", given) if "://" in given else given)
+    return repr(without_secrets(given))
 
 
 def _distinct(files: list[Found]) -> list[Found]:
-    """Names that two files would share are replaced by longer ones."""
-    for longer in (os.path.relpath, str):
+    """Names that two files would share are replaced by longer ones, and all can be encoded; the
+    longest tells a byte that is no UTF-8 from the four characters that stand for it."""
+    files = [replace(file, name=encodable(file.name)) for file in files]
+    for longer in (os.path.relpath, str, repr):
         counts = Counter(file.name for file in files)
         files = [
-            replace(file, name=longer(file.location.path)) if counts[file.name] > 1 else file
+            replace(file, name=encodable(longer(file.location.path)))
+            if counts[file.name] > 1
+            else file
             for file in files
         ]
     return files
@@ -160,7 +193,7 @@ def _distinct(files: list[Found]) -> list[Found]:
 def _nothing(shown: str, filesystem: fs.FileSystem, base: str, ignored: int) -> str:
     if ignored:
         return f"the input {shown} holds no file that can be read ({ignored} entries ignored)"
-    kind = filesystem.get_file_info(base).type
+    kind = _look(filesystem, [base])[0].type
     if kind == fs.FileType.Directory:
         return f"the folder {shown} holds no files"
     if _GLOB & set(base):

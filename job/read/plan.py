@@ -8,11 +8,12 @@ the same plan on every machine.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date, tzinfo
 from itertools import islice, pairwise
+from pathlib import Path
 
 from job import times
 from job.errors import InputError
@@ -59,8 +60,8 @@ class FilePlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All files of a run. `ignored`: entries below the inputs that were passed by: hidden ones and
-    those that are no files."""
+    """All files of a run. `ignored`: entries below the inputs that were passed by: hidden ones,
+    those that are no files, and what runs have written."""
 
     files: tuple[FilePlan, ...]
     ignored: int
@@ -78,19 +79,25 @@ class Plan:
     def fingerprint(self) -> str:
         """The same for the same names and contents: tells whether a rerun has the same inputs."""
         lines = [f"{file.source}\0{file.fingerprint}" for file in self.files]
-        return hashlib.blake2b("\n".join(lines).encode(errors="surrogateescape")).hexdigest()[:32]
+        return hashlib.blake2b("\n".join(lines).encode()).hexdigest()[:32]
 
 
 def plan_inputs(
-    inputs: Sequence[str], *, reference: date, zone: tzinfo, slice_bytes: int = SLICE_BYTES
+    inputs: Sequence[str],
+    *,
+    reference: date,
+    zone: tzinfo,
+    slice_bytes: int = SLICE_BYTES,
+    written: Iterable[Path] = (),
 ) -> Plan:
     """How the files below the inputs (paths, folders, globs, URIs) are read.
 
     `reference` and `zone` complete times that are written without a date or an offset.
-    `slice_bytes`: about how large a slice becomes. Raises InputError for an input that holds no
-    file, and for one on a network that fails.
+    `slice_bytes`: about how large a slice becomes. `written`: files and folders that the run itself
+    writes and must not read. Raises InputError for an input that holds no file, and for one on a
+    network that fails.
     """
-    found, ignored = find_files(inputs)
+    found, ignored = find_files(inputs, written)
 
     def is_time(text: str) -> bool:
         return times.parse(text, reference, zone) is not None

@@ -6,6 +6,7 @@ told; one step never makes more than 32 MiB, whatever a compressed file claims t
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,7 +39,8 @@ class Location:
 
     def open(self) -> Any:
         """The file as a `pyarrow.NativeFile` that can seek. Raises OSError."""
-        return _filesystem(self.filesystem).open_input_file(self.path)
+        # As bytes: the name of a local file need not be UTF-8.
+        return _filesystem(self.filesystem).open_input_file(os.fsencode(self.path))
 
     def is_lasting(self, error: OSError) -> bool:
         """Whether an error met here would be the same at another try: not so for a network's."""

@@ -7,6 +7,7 @@ Invariant: a settings value never holds a key. It holds the name of the environm
 from __future__ import annotations
 
 import os
+import re
 from ipaddress import ip_address
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -15,10 +16,16 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from serve.ask.errors import Misconfigured
 from serve.ask.limiter import Limits
+from serve.ask.uris import without_secrets
 
 DEFAULT_KEY_ENV = "LLM_API_KEY"
 """Read when no variable is named. Not a well-known vendor's variable: a key must never be sent to
 a URL that its owner did not name it for."""
+
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class _Strict(BaseModel):
@@ -28,9 +35,9 @@ class _Strict(BaseModel):
 class LimitSettings(_Strict):
     """What the provider allows this key; None: not known, found out by trying."""
 
-    rpm: Annotated[float, Field(gt=0)] | None = None
+    rpm: Positive | None = None
     """Requests per minute."""
-    tpm: Annotated[float, Field(gt=0)] | None = None
+    tpm: Positive | None = None
     """Tokens per minute, input and output together."""
     burst: Annotated[int, Field(gt=0)] | None = None
     """Requests that may be sent at once after a rest; default: `rpm`."""
@@ -75,12 +82,29 @@ class Provider(_Strict):
     @field_validator("base_url")
     @classmethod
     def _http_url(cls, value: str) -> str:
-        parts = urlsplit(value)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{value!r} is not an http(s) URL")
-        if parts.username or parts.password:
+        try:
+            parts = urlsplit(value)
+            wrong = parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0
+        except ValueError:
+            wrong = True
+        if wrong:
+            raise ValueError(f"{without_secrets(value)!r} is not an http(s) URL")
+        if parts.username is not None or parts.password is not None:
             raise ValueError("the URL holds a user or password; keys belong in the environment")
+        if "?" in value or "#" in value:
+            raise ValueError(
+                "the URL holds a query or a fragment; give it as https://host/v1, keys belong in "
+                "the environment and other fields in extra_body"
+            )
         return value.rstrip("/")
+
+    @field_validator("key_env")
+    @classmethod
+    def _variable_name(cls, value: str | None) -> str | None:
+        # Not repeated: who misunderstands the setting writes the key itself here.
+        if value is not None and not _VARIABLE.fullmatch(value):
+            raise ValueError("it takes the name of an environment variable, not the key itself")
+        return value
 
     @property
     def is_loopback(self) -> bool:
@@ -101,11 +125,16 @@ def api_key(provider: Provider) -> str | None:
     """The provider's key from this process's environment; None where none is needed.
 
     Raises Misconfigured when the variable is unset or empty and the provider was given one by
-    name or is not on this machine.
+    name or is not on this machine, and for what cannot be sent as a key.
     """
     name = key_variable(provider)
     key = os.environ.get(name, "").strip()
     if key:
+        if not (key.isascii() and key.isprintable()) or " " in key:
+            raise Misconfigured(
+                f"the environment variable {name} holds no key: there are spaces, line breaks or "
+                "characters outside ASCII in it. Copy the key again."
+            )
         return key
     if provider.key_env is None and provider.is_loopback:
         return None

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from job.config import Flags, load_config, resolve
+from job.config import resolve
+from job.config_file import load_config
 from job.errors import UsageError
+from job.options import Flags
 from serve.ask.errors import Misconfigured
 from serve.ask.settings import Provider, api_key
 

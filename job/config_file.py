@@ -1,0 +1,146 @@
+"""fupan.yaml: what may stand in it, and how it is read.
+
+Invariant: an unknown key is an error, and so is a value that makes no sense; what is said about
+either names the key and never repeats the value of one that can hold a secret.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+)
+
+from job.errors import UsageError
+from job.pack import Mode
+from job.records import Kind
+from serve.ask.settings import Provider
+
+CONFIG_FILE = "fupan.yaml"
+EXTRACTIVE = "extractive"
+"""The built-in analyst, by the name it is asked for."""
+BUILT_IN = (EXTRACTIVE, "local")
+"""Names that no provider of fupan.yaml may have."""
+
+RECORD_FIELDS = ("text", "time", "user", "session", "service", "host", "level", "rating")
+"""What `map` can name: fields of a record that an input may call otherwise."""
+
+
+def _day(value: object) -> object:
+    """YAML reads an unquoted 2026-03-14 as a date."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value.isoformat()
+    return value
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class InputSettings(_Strict):
+    """One input of fupan.yaml: where it is and what its fields are called."""
+
+    path: str
+    kind: Kind | None = None
+    map: dict[str, str] = {}
+    skip: tuple[str, ...] = ()
+
+    @field_validator("map")
+    @classmethod
+    def _fields_exist(cls, value: dict[str, str]) -> dict[str, str]:
+        for name in value:
+            if name not in RECORD_FIELDS:
+                raise ValueError(f"no field {name!r}; known are {', '.join(RECORD_FIELDS)}")
+        return value
+
+
+class RunSection(_Strict):
+    """The `run` section of fupan.yaml."""
+
+    provider: str | None = None
+    date: Annotated[str | None, BeforeValidator(_day)] = None
+    timezone: str | None = None
+    language: Literal["auto", "zh", "en"] = "auto"
+    out: str | None = None
+    mode: Mode = "packed"
+    max_failed: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+
+class PrivacySection(_Strict):
+    """What is masked: `mask`, the kinds by name (None: all), `alias`, further ones (every kind
+    becomes aliases; `alias` never takes one away), own patterns by name, and for how many days
+    answers are kept (None: for good)."""
+
+    mask: tuple[str, ...] | None = None
+    alias: tuple[str, ...] = ()
+    own: dict[str, str] = {}
+    keep_days: Annotated[int, Field(gt=0)] | None = None
+
+
+class ConfigFile(_Strict):
+    """fupan.yaml."""
+
+    providers: dict[str, Provider] = {}
+    run: RunSection = RunSection()
+    inputs: tuple[InputSettings, ...] = ()
+    privacy: PrivacySection = PrivacySection()
+    serve: dict[str, Any] = {}
+    """The online side's own section, which the job does not read."""
+
+    @field_validator("providers")
+    @classmethod
+    def _names_can_be_asked_for(cls, value: dict[str, Provider]) -> dict[str, Provider]:
+        for name in value:
+            if name in BUILT_IN:
+                raise ValueError(f"{name!r} is the name of something built in; choose another")
+            if not name or "/" in name:
+                raise ValueError(f"{name!r} is no name for a provider: NAME/MODEL picks a model")
+        return value
+
+
+def load_config(path: str | None) -> ConfigFile:
+    """fupan.yaml at `path`, or in the current folder if there is one.
+
+    Raises UsageError naming file, key and what is wrong with it.
+    """
+    file = Path(path) if path else Path(CONFIG_FILE)
+    if not path and not file.exists():
+        return ConfigFile()
+    try:
+        data = yaml.safe_load(file.read_text(encoding="utf-8"))
+        return ConfigFile.model_validate({} if data is None else data)
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise UsageError(f"{file} is not valid YAML{_where(error)}") from error
+    except ValidationError as error:
+        raise UsageError(f"{file}: {validation_text(error)}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not UTF-8: save it as UTF-8") from error
+    except ValueError as error:
+        # A date of YAML's own that does not exist.
+        raise UsageError(f"{file}: {error}") from error
+
+
+def _where(error: yaml.YAMLError) -> str:
+    """Place and problem. Not the error's own text, which repeats the line."""
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    return f"{place}: {problem}" if problem else place
+
+
+def validation_text(error: ValidationError) -> str:
+    """The first thing that is wrong, with the key it is wrong in."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    said = first["msg"].removeprefix("Value error, ")
+    return f"{where}: {said}" if where else said

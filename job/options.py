@@ -1,0 +1,179 @@
+"""The options of `run` and `plan`, and the one value they become.
+
+Invariant: an option says what the user said and nothing more; what it means, and whether it makes
+sense, is decided in `config.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import typer
+
+from job.pack import Mode as PackMode
+
+_PROVIDER = "Provider"
+_LIMITS = "Limits"
+_INPUT = "Input"
+_OUTPUT = "Output"
+
+Inputs = Annotated[
+    list[str] | None,
+    typer.Argument(help="Files, folders or globs. Default: the inputs of fupan.yaml."),
+]
+Out = Annotated[
+    str | None,
+    typer.Option(help="Folder of the results. [default: retro]", rich_help_panel=_OUTPUT),
+]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(help="OpenAI-compatible API, such as https://host/v1.", rich_help_panel=_PROVIDER),
+]
+Model = Annotated[str | None, typer.Option(help="Model to ask.", rich_help_panel=_PROVIDER)]
+ApiKeyEnv = Annotated[
+    str | None,
+    typer.Option(
+        help="Environment variable that holds the key. [default: LLM_API_KEY]",
+        rich_help_panel=_PROVIDER,
+    ),
+]
+ProviderName = Annotated[
+    str | None,
+    typer.Option(
+        "--provider",
+        help="extractive (built in, no model), openai, or a name of fupan.yaml, also NAME/MODEL.",
+        rich_help_panel=_PROVIDER,
+    ),
+]
+Mode = Annotated[
+    Literal["packed", "single"] | None,
+    typer.Option(help="Many records a call, or one. [default: packed]", rich_help_panel=_PROVIDER),
+]
+Rpm = Annotated[
+    float | None, typer.Option(help="Requests a minute allowed.", rich_help_panel=_LIMITS)
+]
+Tpm = Annotated[
+    float | None, typer.Option(help="Tokens a minute allowed.", rich_help_panel=_LIMITS)
+]
+Burst = Annotated[
+    int | None,
+    typer.Option(help="Requests that may go at once. [default: rpm]", rich_help_panel=_LIMITS),
+]
+MaxConcurrency = Annotated[
+    int | None, typer.Option(help="Calls in flight. [default: 20]", rich_help_panel=_LIMITS)
+]
+Context = Annotated[
+    int | None,
+    typer.Option(help="Tokens the model takes. [default: 8192]", rich_help_panel=_LIMITS),
+]
+PackTokens = Annotated[
+    int | None,
+    typer.Option(help="Input tokens of a pack. [default: 5000]", rich_help_panel=_LIMITS),
+]
+Language = Annotated[
+    Literal["auto", "zh", "en"] | None,
+    typer.Option(
+        help="Of the report. [default: auto, that of most records]", rich_help_panel=_OUTPUT
+    ),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(help="Only records from this time on (ISO, or HH:MM).", rich_help_panel=_INPUT),
+]
+Until = Annotated[
+    str | None, typer.Option(help="Only records before this time.", rich_help_panel=_INPUT)
+]
+Date = Annotated[
+    str | None,
+    typer.Option(
+        help="The day: YYYY-MM-DD, today, yesterday. Fills {date} in paths and times without one.",
+        rich_help_panel=_INPUT,
+    ),
+]
+Timezone = Annotated[
+    str | None,
+    typer.Option(
+        help="Of times without one, and of the report. [default: this machine's]",
+        rich_help_panel=_INPUT,
+    ),
+]
+KindOf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        help="GLOB=KIND: conversation, operation or feedback, where the shape misleads.",
+        rich_help_panel=_INPUT,
+    ),
+]
+Sample = Annotated[
+    int | None,
+    typer.Option(help="Only this many records, the same ones each time.", rich_help_panel=_INPUT),
+]
+MaxFailed = Annotated[
+    float | None,
+    typer.Option(
+        help="Share of records that may fail before the exit code is 3. [default: 0]",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+AnswersPath = Annotated[
+    str | None,
+    typer.Option("--answers", help="Store of paid answers.", rich_help_panel=_OUTPUT),
+]
+Fresh = Annotated[
+    bool,
+    typer.Option("--fresh", help="Ask anew instead of recalling.", rich_help_panel=_OUTPUT),
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace another run in --out.", rich_help_panel=_OUTPUT)
+]
+NoMask = Annotated[
+    bool,
+    typer.Option("--no-mask", help="Send private values as they are.", rich_help_panel=_INPUT),
+]
+Config = Annotated[
+    str | None, typer.Option(help="Configuration. [default: fupan.yaml if there is one]")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What the command line said; None: nothing."""
+
+    inputs: tuple[str, ...] = ()
+    out: str | None = None
+    base_url: str | None = None
+    model: str | None = None
+    api_key_env: str | None = None
+    rpm: float | None = None
+    tpm: float | None = None
+    burst: int | None = None
+    max_concurrency: int | None = None
+    context: int | None = None
+    pack_tokens: int | None = None
+    mode: PackMode | None = None
+    provider: str | None = None
+    language: Literal["auto", "zh", "en"] | None = None
+    since: str | None = None
+    until: str | None = None
+    date: str | None = None
+    timezone: str | None = None
+    kind: tuple[str, ...] = ()
+    sample: int | None = None
+    max_failed: float | None = None
+    answers: str | None = None
+    fresh: bool = False
+    overwrite: bool = False
+    mask: bool = True
+    config: str | None = None
+
+    @classmethod
+    def from_command(cls, values: dict[str, Any]) -> Flags:
+        """From the parameters of a command, those that are no flags of a run left out."""
+        known = {name: values[name] for name in cls.__dataclass_fields__ if name in values}
+        known["inputs"] = tuple(values["inputs"] or ())
+        known["kind"] = tuple(values["kind"] or ())
+        return cls(**known, mask=not values["no_mask"])

@@ -1,0 +1,76 @@
+"""run.json: what a run was told and what it read.
+
+Invariant: nothing in it is a secret; `identity` is all that a later run must share to go on in the
+same folder, and changes with nothing else.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from job.config import Settings
+from job.instructions import instructions_hash
+from job.planning import RunPlan
+from job.printable import encodable
+from serve.ask.uris import without_secrets
+
+
+def identity(settings: Settings, plan: RunPlan) -> dict[str, Any]:
+    """What must be equal for a run to go on in its folder. Rates, caps and where the answers are
+    kept are not part of it (DESIGN 6)."""
+    return {
+        "inputs": plan.fingerprints,
+        "provider": settings.provider.base_url if settings.provider else settings.provider_name,
+        "model": settings.model,
+        "mode": settings.mode,
+        "language": plan.language,
+        "instructions": instructions_hash(plan.language),
+        "timezone": str(settings.zone),
+        "date": settings.explicit_date,
+        "since": settings.since,
+        "until": settings.until,
+        "kinds": settings.kinds,
+        "sample": settings.sample,
+        "mask": settings.mask,
+        "privacy": settings.privacy.model_dump(exclude={"keep_days"}),
+        "inputs_as": [spec.model_dump(exclude={"path"}) for spec in settings.inputs],
+    }
+
+
+def run_json(
+    settings: Settings,
+    plan: RunPlan,
+    started: datetime,
+    json_mode: str | None,
+    stopped: str | None,
+) -> dict[str, Any]:
+    """run.json. `json_mode`: how answers were asked for; `stopped`: why the run is partial."""
+    settings_of = identity(settings, plan)
+    return {
+        "version": version("fupan"),
+        "started": started,
+        "finished": datetime.now(UTC),
+        "command": [encodable(without_secrets(word)) for word in sys.argv[1:]],
+        "provider": settings.provider_name,
+        "model": settings.model,
+        "language": plan.language,
+        "timezone": str(settings.zone),
+        "date": settings.reference,
+        "mode": settings.mode,
+        "instructions": settings_of["instructions"],
+        "inputs": plan.fingerprints,
+        "ignored": plan.ignored,
+        "settings": {
+            "json_mode": json_mode,
+            "mask": settings.mask,
+            "sample": settings.sample,
+            "since": settings.since,
+            "until": settings.until,
+            "pack_tokens": settings.pack_tokens,
+        },
+        "stopped": {"reason": stopped} if stopped else None,
+        "identity": settings_of,
+    }
