@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.days.provider import poison_phrase
 from scripts.days.score import evaluate, read_predictions
 from scripts.days.seed_day import write_seed_day
 from scripts.days.truth import read_truth
@@ -111,8 +113,6 @@ def test_a_day_is_answered_rightly_and_paid_once(day: Path, tmp_path: Path) -> N
 def test_a_poisoned_record_fails_alone_and_the_exit_code_says_so(tmp_path: Path) -> None:
     write_seed_day(tmp_path, seed=4, records=60, poison=2)
     out, answers = tmp_path / "retro", tmp_path / "answers.db"
-    from scripts.days.provider import poison_phrase
-
     with provider(tmp_path, poison=(poison_phrase(),)) as server:
         ended = fupan(*arguments(tmp_path, server, out, answers))
         allowed = fupan(*arguments(tmp_path, server, out, answers), "--max-failed", "0.5")
@@ -168,6 +168,52 @@ def test_an_interrupt_leaves_a_labelled_partial_report(day: Path, tmp_path: Path
     ledger = read_json(out / "ledger.json")
     assert ledger["answered"] >= 5
     assert ledger["unasked"] > 0
+
+
+def test_a_killed_worker_loses_nothing_and_pays_for_nothing_twice(
+    day: Path, tmp_path: Path
+) -> None:
+    out, answers = tmp_path / "retro", tmp_path / "answers.db"
+    with provider(day, time_scale=1.0, latency=((100, 0.3), (8000, 0.3))) as server:
+        command = [*arguments(day, server, out, answers), "--mode", "single"]
+        with subprocess.Popen(
+            [sys.executable, "-m", "job", *command],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+        ) as process:
+            while server.stats()["answers"] < 20:
+                assert process.poll() is None
+            victims = asking_workers(process.pid)
+            in_flight = server.stats()["in_flight"]
+            assert len(victims) == 1
+            os.kill(victims[0], signal.SIGKILL)
+            _, said = process.communicate(timeout=200)
+        twice = sum(count > 1 for count in server.stats()["good_answers"].values())
+    assert process.returncode == 0, said
+    assert twice <= in_flight + 20
+    check_account(out)
+    assert len(read_results(out)) == RECORDS
+
+
+def asking_workers(ancestor: int) -> list[int]:
+    """Processes of the asking actor below a process."""
+    parents, titles = {}, {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):
+                pid = int(folder.name)
+                stat = (folder / "stat").read_text()
+                parents[pid] = int(stat.rpartition(")")[2].split()[1])
+                titles[pid] = (folder / "cmdline").read_bytes()
+    found = []
+    for pid, title in titles.items():
+        above: int | None = pid
+        while above is not None and above != ancestor:
+            above = parents.get(above)
+        if above == ancestor and b"MapBatches(Analyse)" in title:
+            found.append(pid)
+    return found
 
 
 @pytest.mark.parametrize("refused", [["json_schema"], ["json_schema", "json_object"]])
