@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from job.pack import Fit
 from job.printable import encodable
 from job.read import FilePlan, Plan, Slice, plan_inputs
 from job.records import KINDS, Kind, Record, SliceCounts
-from job.requests import instruction_tokens
+from job.requests import SCHEMA_TOKENS, instruction_tokens
 from serve.ask.answers import Answers
 from serve.ask.settings import Provider
 
@@ -143,7 +143,9 @@ def _make_fit(settings: Settings, provider: Provider, language: Language) -> Fit
         instructions=instruction_tokens(language),
         mode=settings.mode,
     ).with_pack_tokens(settings.pack_tokens)
-    room = min(fit.max_part(kind) for kind in KINDS)
+    # The provider may turn out to have no mode for the schema: then it takes part of the context.
+    tight = replace(fit, overhead=SCHEMA_TOKENS)
+    room = min(tight.max_part(kind) for kind in KINDS)
     if room < SMALLEST_PART:
         raise UsageError(
             f"--context {provider.context} leaves {max(room, 0)} tokens for a record beside the "

@@ -168,16 +168,16 @@ def _bound(settings: Settings, found: Preview) -> None:
     by_requests = by_tokens = 0.0
     if limits.rpm is not None:
         rate = limits.rpm * limits.share
-        by_requests = _minutes(calls, rate, (limits.burst or limits.rpm) * limits.share)
+        by_requests = least_minutes(calls, rate, (limits.burst or limits.rpm) * limits.share)
     if limits.tpm is not None:
         rate = limits.tpm * limits.share
-        by_tokens = _minutes(found.tokens_in + found.tokens_out, rate, rate)
+        by_tokens = least_minutes(found.tokens_in + found.tokens_out, rate, rate)
     found.minutes = max(by_requests, by_tokens) + SECONDS_A_CALL / 60
     which = "requests" if by_requests >= by_tokens else "tokens"
     found.bounded = f"the least that the limit of {which} a minute allows"
 
 
-def _minutes(amount: float, per_minute: float, burst: float) -> float:
+def least_minutes(amount: float, per_minute: float, burst: float) -> float:
     """How long the limiter takes to let `amount` through: our share of the provider's bucket, used
     as `serve.ask.buckets` uses it."""
     at_once = capacity_for(per_minute / 60, burst)

@@ -69,7 +69,7 @@ class Provider(_Strict):
     models: Annotated[tuple[str, ...], Field(min_length=1)]
     """The first is the default."""
     limits: LimitSettings = LimitSettings()
-    context: Annotated[int, Field(ge=1024)] = 8192
+    context: Annotated[int, Field(gt=0)] = 8192
     """Tokens of input and output together that the model takes."""
     max_output: Annotated[int, Field(gt=0)] | None = None
     """Tokens of one answer at most; None: whatever the context leaves."""

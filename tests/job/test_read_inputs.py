@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from job.errors import InputError
 from job.read import read_slice
+from job.read.inputs import find_files
 from job.records import Raw, Rejected
 from tests.job.reading import plan, planned, rows_of
 
@@ -102,10 +104,73 @@ def test_credentials_in_a_uri_are_not_repeated(tmp_path: Path) -> None:
         "nosuch://id:secret@bucket/x",
         "nosuch://bucket/x?key=secret",
         "s3://a:secret@b c",
+        "nosuch://id:sec/secret@bucket/x",
+        "nosuch://id:sec@secret@bucket/x",
+        "nosuch://bucket/x#secret",
     ):
         with pytest.raises(InputError) as caught:
             plan(given)
         assert "secret" not in str(caught.value)
+
+
+@pytest.fixture
+def run_before(day: Path) -> Path:
+    """The folder of a finished run inside `logs`, under a name of its own."""
+    out = day / "logs" / "retro"
+    (out / "results").mkdir(parents=True)
+    for name in ("run.json", "ledger.json", "rejected.jsonl", "results/x.log"):
+        (out / name).write_text("{}\n")
+    return out
+
+
+LOGS = ["logs/a.log", "logs/app/c.log", "logs/b.log"]
+
+
+def test_what_a_run_has_written_is_not_read_but_counted(run_before: Path) -> None:
+    assert names("logs") == LOGS
+    assert plan("logs").ignored == 2 + 4
+    assert names("logs/*") == ["logs/a.log", "app/c.log", "logs/b.log"]
+    assert names("logs/**/*.log") == LOGS
+    with pytest.raises(InputError, match="3 entries ignored"):
+        plan("logs/**/*.json*")
+
+
+def test_what_a_run_has_written_is_read_where_it_is_asked_for(run_before: Path) -> None:
+    assert names("logs/retro/rejected.jsonl") == ["logs/retro/rejected.jsonl"]
+    assert len(names("logs/retro")) == 4
+    assert len(names("logs/retro/*.json")) == 2
+    assert len(names("logs", "logs/retro")) == len(LOGS) + 4
+
+
+def test_a_folder_is_no_runs_for_its_name_or_one_file(day: Path) -> None:
+    for name in ("run.json", ".lock"):
+        (day / "logs" / "app" / name).write_text("{}\n")
+    assert names("logs/app") == ["app/c.log", "app/run.json"]
+    assert "logs/app/run.json" in names("logs")
+
+
+def test_what_the_run_itself_writes_is_not_read(day: Path) -> None:
+    out, store = day / "logs" / "out", day / "logs" / "answers.db"
+    out.mkdir()
+    for path in (out / "other.log", store):
+        path.write_text("started\n")
+    found, ignored = find_files(["logs"], [Path("logs/out"), store])
+    assert [file.name for file in found] == LOGS
+    assert ignored == 2 + 2
+    with pytest.raises(InputError, match="'logs' is also --out"):
+        find_files(["logs"], [day / "logs"])
+
+
+def test_a_name_that_is_no_utf8_is_read_under_one_that_can_be_printed(day: Path) -> None:
+    odd = os.path.join(os.fsencode(day), b"logs", b"caf\xe9.log")
+    with open(odd, "w") as file:
+        file.write("2024-03-05 14:30:00 INFO started\n")
+    for given in ("logs", "logs/*.log", "logs/**/*.log", os.fsdecode(odd)):
+        file_plan = next(file for file in plan(given).files if "caf" in file.source)
+        assert file_plan.source.endswith("caf\\xe9.log")
+        assert [type(row) for row in rows_of(file_plan)] == [Raw]
+    (day / "logs" / "caf\\xe9.log").write_text("2024-03-05 14:30:00 INFO another\n")
+    assert len(set(names("logs"))) == len(names("logs")) == 5
 
 
 def test_a_file_that_goes_away_before_it_is_read_is_rejected(tmp_path: Path) -> None:

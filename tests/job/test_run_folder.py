@@ -1,0 +1,177 @@
+"""Whether a run may use a folder, and what a killed one leaves to the next."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from job.errors import OutputInUse, UsageError
+from job.run_folder import OWN_FILES, RunFolder, is_run_folder
+from job.write import write_json
+
+MINE = {"inputs": ["a.log"], "model": "m"}
+OTHER = {"inputs": ["b.log"], "model": "m"}
+
+
+class Killed(BaseException):
+    """What ends a process here and now; nothing may catch it."""
+
+
+def finished(root: Path, identity: dict[str, object]) -> None:
+    """A folder as a run of `identity` leaves it."""
+    folder = RunFolder(root)
+    with folder.locked():
+        folder.begin(identity, overwrite=False)
+        (root / "results").mkdir()
+        for name in (*OWN_FILES, "results/part-00000.parquet"):
+            (root / name).write_text(str(identity))
+        write_json(root / "run.json", {"identity": identity})
+        folder.finish()
+
+
+def test_the_same_run_goes_on_and_another_one_is_refused(tmp_path: Path) -> None:
+    finished(tmp_path, MINE)
+    folder = RunFolder(tmp_path)
+    assert folder.begin(MINE, overwrite=False) is True
+    folder.finish()
+    with pytest.raises(OutputInUse, match="other inputs or settings"):
+        folder.begin(OTHER, overwrite=False)
+    assert (tmp_path / "report.html").exists()
+    assert folder.begin(OTHER, overwrite=True) is False
+    assert not any((tmp_path / name).exists() for name in OWN_FILES)
+    assert folder.result_files() == []
+
+
+def test_what_a_run_did_not_write_is_never_removed(tmp_path: Path) -> None:
+    (tmp_path / "precious.txt").write_text("mine")
+    folder = RunFolder(tmp_path)
+    with pytest.raises(OutputInUse, match="something else"):
+        folder.begin(MINE, overwrite=False)
+    folder.begin(MINE, overwrite=True)
+    folder.finish()
+    assert (tmp_path / "precious.txt").read_text() == "mine"
+
+
+def empty(root: Path) -> None:
+    root.mkdir()
+
+
+def foreign(root: Path) -> None:
+    root.mkdir()
+    (root / "precious.txt").write_text("mine")
+
+
+def of_the_same(root: Path) -> None:
+    finished(root, MINE)
+
+
+def of_another(root: Path) -> None:
+    finished(root, OTHER)
+
+
+@pytest.mark.parametrize("before", [empty, foreign, of_the_same, of_another])
+def test_a_kill_anywhere_in_the_beginning_lets_the_same_command_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: Callable[[Path], None]
+) -> None:
+    overwrite = before in (foreign, of_another)
+    changes = ("mkdir", "replace", "unlink", "rmdir", "rename")
+    for killed_at in range(1, 100):
+        root = tmp_path / str(killed_at)
+        before(root)
+        left = killed_at
+
+        def dying(real: Callable[..., object]) -> Callable[..., object]:
+            def change(*args: object, **named: object) -> object:
+                nonlocal left
+                left -= 1
+                if left <= 0:
+                    raise Killed
+                return real(*args, **named)
+
+            return change
+
+        with monkeypatch.context() as patch:
+            for name in changes:
+                patch.setattr(os, name, dying(getattr(os, name)))
+            patch.setattr(shutil, "rmtree", dying(shutil.rmtree))
+            try:
+                RunFolder(root).begin(MINE, overwrite=overwrite)
+                done = True
+            except Killed:
+                done = False
+        if done:
+            assert killed_at > 5
+            return
+        began = (root / ".fupan-run.json").exists()
+        folder = RunFolder(root)
+        assert folder.begin(MINE, overwrite=overwrite and not began) is (
+            began or before is of_the_same
+        )
+        if before is not of_the_same:
+            assert not any((root / name).exists() for name in OWN_FILES)
+        assert (root / "precious.txt").exists() is (before is foreign)
+        assert list(root.glob(".*.part")) == []
+    raise AssertionError("the beginning never ended")
+
+
+def test_a_run_that_was_killed_midway_is_gone_on_with(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.begin(MINE, overwrite=False)
+    (folder.asked / "x.parquet").write_text("")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "part-00000.parquet").write_text("")
+    (tmp_path / "results" / ".part-00001.parquet.0123abcd.part").write_text("")
+    assert folder.begin(MINE, overwrite=False) is True
+    assert list(folder.asked.iterdir()) == []
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["part-00000.parquet"]
+    with pytest.raises(OutputInUse):
+        folder.begin(OTHER, overwrite=False)
+
+
+def test_a_folder_with_nothing_but_our_hidden_files_is_ours(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    with folder.locked():
+        folder.begin(OTHER, overwrite=False)
+    (tmp_path / ".report.html.0123abcd.part").write_text("")
+    assert folder.begin(MINE, overwrite=False) is False
+
+
+def test_two_runs_never_hold_one_folder(tmp_path: Path) -> None:
+    one, other = RunFolder(tmp_path), RunFolder(tmp_path)
+    with one.locked(), pytest.raises(OutputInUse, match="in use"), other.locked():
+        pass
+    with other.locked():
+        pass
+
+
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [
+        ("file", "is a file"),
+        ("file/below", "is a file"),
+        ("/proc/fupan", "cannot write to --out"),
+    ],
+)
+def test_a_place_that_cannot_hold_results_is_a_usage_error(
+    tmp_path: Path, out: str, said: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match=said), RunFolder(tmp_path / out).locked():
+        pass
+
+
+def test_a_run_folder_is_known_while_and_after_the_run(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    with folder.locked():
+        assert not is_run_folder(tmp_path)
+        folder.begin(MINE, overwrite=False)
+        assert is_run_folder(tmp_path)
+        folder.finish()
+    assert not is_run_folder(tmp_path)
+    (tmp_path / "run.json").write_text("{}")
+    (tmp_path / "ledger.json").write_text("{}")
+    assert is_run_folder(tmp_path)

@@ -1,0 +1,120 @@
+"""What a person sees of a run."""
+
+from __future__ import annotations
+
+import io
+import threading
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from job import show
+from job.progress import Progress, View
+from job.show import Pace, Watcher, closing_lines, progress_lines
+from job.timing import Stations
+
+HOSTILE = "\x1b]0;owned\x07 name\n2,000 read = all is well \u202egnp.exe"
+
+
+def a_report(**changes: Any) -> dict[str, Any]:
+    vias = ("answered", "recalled", "folded", "review", "failed", "unasked")
+    numbers = ("requests", "retries", "rate_limited", "tokens_in", "tokens_out")
+    ledger = dict.fromkeys((*vias, "read", "records", "rejected", "skipped"), 0)
+    return {
+        "run": {"stopped": None, "model": "m", "provider": "openai"},
+        "period": {"first": "2026-03-14", "last": "2026-03-15"},
+        "ledger": ledger | {"calls": dict.fromkeys(numbers, 0)},
+        "headline": "Nothing needs action",
+        "themes": [],
+    } | changes
+
+
+def test_the_ledger_comes_last() -> None:
+    lines = closing_lines(a_report(), View(), "out/report.html")
+    assert lines[0] == "2026-03-14 to 2026-03-15   model: m"
+    assert "report: out/report.html" in lines
+    assert lines[-2].startswith("0 read = 0 records")
+    assert lines[-1].startswith("0 records = 0 answered")
+
+
+def test_a_stop_and_rules_instead_of_a_model_are_said_first() -> None:
+    run = {"stopped": {"reason": "quota"}, "model": "rules", "provider": "extractive"}
+    lines = closing_lines(a_report(run=run), View(), "x")
+    assert lines[0] == "STOPPED EARLY: quota. The report is partial."
+    assert any("No language model was used" in line for line in lines)
+
+
+def test_nothing_from_outside_moves_the_cursor_or_makes_a_line() -> None:
+    theme = {"records": 2, "severity": "high", "title": HOSTILE}
+    run = {"stopped": {"reason": HOSTILE}, "model": HOSTILE, "provider": "openai"}
+    plain = a_report(themes=[theme | {"title": "x"}], run=run | {"stopped": {"reason": "x"}})
+    lines = closing_lines(a_report(run=run, themes=[theme]), View(), HOSTILE)
+    assert len(lines) == len(closing_lines(plain, View(), "x"))
+    assert all(line.isprintable() or "\ufffd" in line for line in lines)
+    assert not any(c in line for line in lines for c in "\x1b\x07\n\u202e")
+
+
+def test_progress_tells_limits_only_where_a_model_is_asked() -> None:
+    assert len(progress_lines(View(records=2000), 3, None)) == 1
+    view = View(limiter={"rpm": 60.0, "in_use": 1, "concurrency": 5, "breaker": "closed"})
+    lines = progress_lines(view, 3, 12.4)
+    assert "permits 1/5 (60/min)" in lines[2]
+    assert "about 12 s left" in lines[3]
+
+
+def test_the_time_left_follows_the_last_packs() -> None:
+    pace = Pace()
+    view = View(asking=Progress(packs=10, packed_records=100, waiting_fast=200))
+    assert pace.seconds_left(view, 0.0) is None
+    view.asking.packs, view.asking.packed_records = 20, 200
+    assert pace.seconds_left(view, 10.0) == pytest.approx(20.0)
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[Watcher, io.StringIO]:
+    monkeypatch.setattr(show, "PLAIN_SECONDS", 0.01)
+    shown = io.StringIO()
+    return Watcher(Console(file=shown), Stations(), quiet=False), shown
+
+
+def test_a_board_that_cannot_be_seen_does_not_end_the_progress(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watcher, shown = watched(monkeypatch)
+    looked, again = threading.Event(), threading.Event()
+
+    def look() -> View:
+        if not looked.is_set():
+            looked.set()
+            raise ConnectionError("the board died")
+        again.set()
+        return View(records=7)
+
+    with watcher.watching(), watcher.board(look, 3):
+        assert looked.wait(10)
+        assert again.wait(10)
+    assert "Traceback" not in shown.getvalue()
+
+
+def test_a_look_that_hangs_does_not_hold_up_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    watcher, _ = watched(monkeypatch)
+    looking, released = threading.Event(), threading.Event()
+
+    def look() -> View:
+        looking.set()
+        assert released.wait(10)
+        return View()
+
+    left = threading.Event()
+
+    def leave() -> None:
+        with watcher.board(look, 3):
+            assert looking.wait(10)
+        left.set()
+
+    with watcher.watching():
+        thread = threading.Thread(target=leave)
+        thread.start()
+        assert left.wait(10)
+        released.set()
+        thread.join()
