@@ -216,7 +216,10 @@ def report(
         root = Path(folder)
         if not (root / "run.json").exists():
             raise UsageError(f"{root} holds no finished run: it has no run.json")
-        inputs = orjson.loads((root / "run.json").read_bytes())["inputs"]
+        try:
+            inputs = orjson.loads((root / "run.json").read_bytes())["inputs"]
+        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+            raise UsageError(f"{root / 'run.json'} was not written by a run") from error
         made = write_report(root, LineFinder(inputs))
         if json:
             sys.stdout.write(orjson.dumps(made).decode() + "\n")

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from job import cli
 from job.errors import JobError
@@ -47,6 +46,12 @@ def test_wrong_settings_are_exit_2(day: Path) -> None:
     assert "'nowhere' does not exist" in refused("run", "nowhere", "--quiet")
     assert "--sample" in refused("plan", "a.log", "--sample", "0")
     assert "no run.json" in refused("report", ".")
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "[]"])
+def test_a_folder_of_something_else_has_no_report(day: Path, text: str) -> None:
+    (day / "run.json").write_text(text)
+    assert "run.json was not written by a run" in refused("report", ".")
 
 
 def test_an_out_that_is_a_file_is_exit_2(day: Path) -> None:

@@ -13,8 +13,8 @@ from job.errors import OutputInUse, UsageError
 from job.run_folder import OWN_FILES, RunFolder, is_run_folder
 from job.write import write_json
 
-MINE = {"inputs": ["a.log"], "model": "m"}
-OTHER = {"inputs": ["b.log"], "model": "m"}
+MINE: dict[str, object] = {"inputs": ["a.log"], "model": "m"}
+OTHER: dict[str, object] = {"inputs": ["b.log"], "model": "m"}
 
 
 class Killed(BaseException):
