@@ -146,7 +146,7 @@ def _run(
             _usd(settings, calls),
         )
         write_json(folder.root / "ledger.json", ledger)
-        stopped = _why_stopped(view, ledger)
+        stopped = why_stopped(view, ledger)
         run = run_json(settings, plan, started, view.json_mode, stopped)
         write_json(folder.root / "run.json", run)
     asking = {"asking": asdict(view.asking), "limiter": view.limiter}
@@ -155,7 +155,9 @@ def _run(
     with stations.station("report"):
         report = write_report(folder.root, LineFinder(plan.fingerprints))
     write_json(folder.root / "timing.json", stations.timing(view.asking.busy, named, **asking))
-    return Finished(report, view, folder.root / "report.html", _error(settings, ledger, stopped))
+    return Finished(
+        report, view, folder.root / "report.html", exit_error(settings, ledger, stopped)
+    )
 
 
 def _check_key(settings: Settings) -> None:
@@ -220,7 +222,7 @@ def _usd(settings: Settings, calls: CallCounts) -> float | None:
     return round(total / 1e6, 6)
 
 
-def _why_stopped(view: View, ledger: dict[str, Any]) -> str | None:
+def why_stopped(view: View, ledger: dict[str, Any]) -> str | None:
     """Why the run is partial; None if it is complete. A record that was not asked makes it partial
     whatever the reason."""
     if view.stop is None and ledger["unasked"]:
@@ -228,7 +230,8 @@ def _why_stopped(view: View, ledger: dict[str, Any]) -> str | None:
     return view.stop
 
 
-def _error(settings: Settings, ledger: dict[str, Any], stopped: str | None) -> JobError | None:
+def exit_error(settings: Settings, ledger: dict[str, Any], stopped: str | None) -> JobError | None:
+    """What the exit code of a finished run comes from; None for 0. `stopped`: see `why_stopped`."""
     if stopped is not None:
         return StoppedEarly(
             f"stopped early: {stopped}. {ledger['unasked']:,} records were not asked; "
