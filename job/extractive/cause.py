@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from job.extractive.grammar import Grammar
+from job.extractive.grammar import Connective, Grammar
 from job.extractive.spans import size, trim
 from job.extractive.tone import tone
 from job.records import Basis
@@ -40,10 +40,28 @@ def split(low: str, start: int, end: int, rules: tuple[Grammar, ...]) -> Split |
                 continue
             if connective.weak and tone(low, *effect, rules).failure < 2:
                 continue
-            if connective.reported and tone(low, *cause, rules).failure < 2:
+            if (connective.reported or connective.hearsay) and not _believed(
+                connective, low, effect, cause, end, rules
+            ):
                 continue
             return Split(effect, cause, connective.basis)
     return None
+
+
+def _believed(
+    connective: Connective,
+    low: str,
+    effect: tuple[int, int],
+    cause: tuple[int, int],
+    end: int,
+    rules: tuple[Grammar, ...],
+) -> bool:
+    """Whether what somebody said explains a trouble, rather than promises or adds something."""
+    told = hollow(low[slice(*effect)], rules) or tone(low, *effect, rules).trouble >= 2
+    if connective.reported:
+        return told and tone(low, *cause, rules).failure >= 2
+    failing = tone(low, cause[0], end, rules).failure >= 2
+    return failing or (told and not any(rule.promise.match(low, *cause) for rule in rules))
 
 
 def hollow(part: str, rules: tuple[Grammar, ...]) -> bool:

@@ -7,13 +7,14 @@ report.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 
 from job.extractive.cause import hollow
-from job.extractive.issues import explanation, praise, problem
+from job.extractive.issues import explanation, praise, problem, widened
 from job.extractive.reading import Clause, Reading, Span, read_clauses, worst_of
-from job.extractive.spans import Turn, sentences, size, turns
+from job.extractive.spans import Turn, clauses, sentences, size, turns
 from job.extractive.tone import NONE, tone
 from job.records import Answer
 
@@ -28,6 +29,9 @@ HINTS = 3
 """Likely signs that make a long conversation a problem where none is certain."""
 BRIEF = 250
 """Characters of a reply that answers a report and is no essay."""
+LEAST_EXPLAINED = 6
+"""The `size` (three words, six characters) of an explanation; less is a name or a "yes"."""
+_COMMA = re.compile(r"[,，:：;；]\s*")
 APOLOGETIC = 2
 """Sentences at the beginning of a turn in which an assistant says what it cannot do."""
 
@@ -39,6 +43,8 @@ def conversation_answer(reading: Reading) -> Answer:
     told = found if _tells_of_trouble(found) else _acknowledged(reading, said, found)
     if told:
         worst = worst_of(told)
+        if not worst.tone.trouble:
+            worst = max(told, key=reading.tells)
         reason = _answered_cause(reading, said, worst)
         return Answer("problem", (problem(reading, found, worst, explained=reason),))
     for turn in said:
@@ -115,15 +121,45 @@ def _answered_cause(reading: Reading, said: Sequence[Turn], worst: Clause) -> Sp
     reply = next((turn for turn in said if not turn.user and turn.start >= worst.end), None)
     if reply is None:
         return None
-    sorry = any(rule.apology.search(low, reply.start, reply.end) for rule in rules)
+    concerned = any(
+        pattern.search(low, reply.start, reply.end)
+        for rule in rules
+        for pattern in (rule.apology, rule.finding)
+    )
     for sentence in sentences(low, reply.start, reply.end):
         joined = explanation(reading, sentence)
         if joined is None or joined.basis != "stated":
             continue
         effect = low[slice(*joined.effect)]
-        if sorry or hollow(effect, rules) or tone(low, *joined.effect, rules).failure >= 2:
-            return joined.cause
-    return None
+        if concerned or hollow(effect, rules) or tone(low, *joined.effect, rules).failure >= 2:
+            return widened(reading, joined.cause, sentence[1])
+    return _after_apology(reading, reply)
+
+
+def _after_apology(reading: Reading, reply: Turn) -> Span | None:
+    """What the other side says next to being sorry, unless it promises, asks or thanks: why."""
+    low, rules = reading.low, reading.rules
+    sorry = False
+    told: Span | None = None
+    if reply.end - reply.start > BRIEF:
+        return None
+    for sentence in islice(sentences(low, reply.start, reply.end), APOLOGETIC):
+        for start, end in clauses(low, *sentence, rules):
+            apology = next(
+                (m for r in rules for m in [r.apology.search(low, start, end)] if m), None
+            )
+            if apology is not None:
+                sorry = True
+                rest = _COMMA.search(low, apology.end(), end)
+                start = rest.end() if rest else end
+            if not sorry or size(low[start:end]) < LEAST_EXPLAINED:
+                continue
+            if any(rule.promise.match(low, start, end) for rule in rules):
+                return told
+            told = told or (start, end)
+            if tone(low, start, end, rules).failure >= 2:
+                return start, end
+    return told
 
 
 def _admitted(reading: Reading, turn: Turn) -> list[Clause]:

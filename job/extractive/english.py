@@ -37,7 +37,15 @@ _BEING = words(
     simply just only all mainly perhaps maybe
     """
 )
-_SINCE = rf"since(?=\s+(?!{_TIME})[^,]*\b{_VERB}\b)"
+_SPAN = "".join(
+    rf"(?<!\b{unit} )"
+    for unit in (
+        *("year", "years", "month", "months", "week", "weeks", "day", "days", "hour", "hours"),
+        *("ages", "long", "ever"),
+    )
+)
+"""Before "since": a span of time, which it measures and does not explain."""
+_SINCE = rf"{_SPAN}since(?=\s+(?!{_TIME})[^,]*\b{_VERB}\b)"
 _LINKING = r"(?:and|which|that|this|it|has|have|had|is|was|are|then|also|thereby)"
 _CAUSING = words(
     r"""
@@ -48,12 +56,26 @@ _CAUSING = words(
 _CAUSED = words(
     r"""
     caused_by because_of because due_to owing_to as_a_(?:direct_)?(?:result|consequence)_of
-    on_account_of attributed_to traced_(?:back_)?to down_to stem(?:s|med|ming)_from
-    result(?:s|ed|ing)_from aris\w+_from
+    on_account_of attributed_to traced_(?:(?:it|this|that)_)?(?:back_)?to down_to
+    stem(?:s|med|ming)_from result(?:s|ed|ing)_from aris\w+_from
     """
 )
 _SAYING = words(
     r"says? said admit(?:s|ted) explain(?:s|ed) confirm(?:s|ed) claim(?:s|ed) told_(?:me|us)"
+)
+
+_EXPLAINING = words(r"admit(?:s|ted)? explain(?:s|ed)?")
+_HEARD = words(
+    r"""
+    apparently supposedly reportedly allegedly they_say word_is
+    (?:i|we)_(?:have_|had_)?(?:hear|heard|gather|found_out|learned|learnt)
+    """
+)
+_OFFER = words(
+    r"""
+    will shall going_to soon tomorrow within please should let_me let_us try can_you could_you
+    would_you may_i thanks thank_you
+    """
 )
 
 CONNECTIVES = (
@@ -75,6 +97,9 @@ CONNECTIVES = (
         r"(?:that |because )?(?P<c>[^)]+)"
     ),
     Connective(rf"(?P<e>.*?)[,;]?\s*\b(?:{_BEING} )*(?:{_CAUSED}|{_SINCE})\s+(?P<c>.+)"),
+    Connective(
+        r"(?P<c>.*?)[,;]?\s*\b(?:which|that|this)(?: is|'s| was) (?:\w+ly )?why\s+(?P<e>.+)"
+    ),
     Connective(r"(?P<e>.*?)[,;]?\s*\b(?:it )?(?:turn(?:s|ed) out)(?: that|,)?\s+(?P<c>.+)"),
     Connective(rf"(?P<c>.*?)[,;]?\s*\b(?:{_LINKING} )*{_CAUSING}\s+(?P<e>.+)"),
     Connective(
@@ -89,7 +114,18 @@ CONNECTIVES = (
         weak=True,
     ),
     Connective(
-        rf"(?P<e>.*?)[,;]?\s*\b(?:and |but )?(?:\w+ ){{1,3}}?{_SAYING}(?: that)?\s+(?P<c>.+)",
+        r"(?P<e>|.*?[,;:]?\s)(?:(?:it|this|that)(?:(?: is|'s| was) not| (?:is|was)n't)|not)\s+"
+        r"(?!only\b|just\b)[^,;.]{2,40}?(?:[,;]\s*|\s+)"
+        r"(?:but(?: rather)?(?! also)|it(?:'s| is| was)|rather)\s+(?P<c>.+)",
+        hearsay=True,
+    ),
+    Connective(
+        rf"(?P<e>.*?)[,;:]?\s*\b(?:and |but )?(?:{_HEARD}|(?:\w+ ){{1,3}}?{_EXPLAINING})"
+        r"(?: (?:to )?(?:me|us))?(?: that|,)?\s+(?P<c>.+)",
+        hearsay=True,
+    ),
+    Connective(
+        rf"(?P<e>.*?)[,;:]?\s*\b(?:and |but )?(?:\w+ ){{1,5}}?{_SAYING}(?: that)?\s+(?P<c>.+)",
         reported=True,
     ),
     Connective(
@@ -184,6 +220,17 @@ GRAMMAR = Grammar(
     apology=re.compile(
         r"\b(?:sorry|apolog\w+|my (?:mistake|bad)|regret\w*|you(?:'re| are) (?:right|correct))\b"
     ),
+    finding=re.compile(
+        r"\b(?:found|traced|checked|looked into|confirm(?:s|ed)?|turns? out|"
+        r"(?:is|was)(?: not|n't) you\w*)\b"
+    ),
+    promise=re.compile(
+        r"(?:i|i'm|i've|i'll|to|how|what|when|where|if|you|we(?:'ll| will|'ve| have| are|'re))\b|"
+        rf".*\b{_OFFER}\b|.*\?$"
+    ),
+    saying=re.compile(
+        rf"(?:{_HEARD}|(?:\w+ ){{1,4}}?(?:{_SAYING}|{_EXPLAINING}))(?: that|,)?\s+(?!to\b)"
+    ),
     gratitude=re.compile(r"\b(?:thank(?:s| you)|glad|happy to hear|delighted|means a lot)\b"),
     contrast=re.compile(
         r"\b(?:but|however|although|though|whereas|except that|on the (?:other hand|downside))\b|"
@@ -192,7 +239,8 @@ GRAMMAR = Grammar(
     comma=re.compile(
         r",\s+(?=(?:(?:and|so|then|or|while|because|since|due|owing|which|who|after|when|even|also|"
         rf"plus)\s+)?{_SUBJECT}\b|{_JOINING}\b)|"
-        r"\s+(?=and (?:the|my|our|i|we|it|they|nobody|no one|nothing|there|then)\b)"
+        r"\s+(?=and (?:the|my|our|i|we|it|they|nobody|no one|nothing|there)\b|"
+        rf"and then {_SUBJECT}\b)"
     ),
     addition=re.compile(
         r"(?:also|besides|moreover|furthermore|in addition|another|plus|and the)\b"
@@ -205,6 +253,9 @@ GRAMMAR = Grammar(
             _TELLING,
             _SEEMING,
             _HELP,
+            r"(?:[\w'-]+ ){1,2}here\s*[,.:;!]\s*",
+            r"(?:which|that|this)(?: is|'s| was) why\s+",
+            r"my name is [\w'-]+\s*[,.:;!]\s*",
             r"why (?:is|was|did|does|has|are|were|do)\s+",
         )
     ),

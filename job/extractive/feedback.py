@@ -7,12 +7,10 @@ without a complaint are still a problem, four stars none unless the words tell o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from job.extractive.issues import praise, problem
 from job.extractive.reading import Clause, Reading, read_clauses, worst_of
 from job.extractive.spans import size
-from job.mask import ALIAS
 from job.records import Answer, Issue
 
 MOST_ISSUES = 3
@@ -85,7 +83,7 @@ def _issues(reading: Reading, found: Sequence[Clause], rating: float | None) -> 
     """One issue for each of the heaviest groups, in the order of the text."""
     groups = _groups(reading, found)
     if not groups:
-        return (problem(reading, found, max(found, key=partial(_tells, reading)), rating=rating),)
+        return (problem(reading, found, max(found, key=reading.tells), rating=rating),)
     solid = [g for g in groups if _weight(g) >= 2 and not _only_mood(g)] or groups
     heaviest = sorted(solid, key=_weight, reverse=True)[:MOST_ISSUES]
     return tuple(
@@ -117,10 +115,3 @@ def _weight(group: Sequence[Clause]) -> int:
 
 def _only_mood(group: Sequence[Clause]) -> bool:
     return not any(clause.tone.failure or clause.tone.complaint for clause in group)
-
-
-def _tells(reading: Reading, clause: Clause) -> int:
-    """How long the clause's sentence is: of several without a sign, the longest tells most. One
-    with an alias gives an address, not a complaint."""
-    start, end = clause.sentence
-    return 0 if ALIAS.search(reading.text, start, end) else end - start

@@ -16,22 +16,25 @@ class Connective:
     """One way to say why: a pattern with the groups `e` (effect) and `c` (cause).
 
     `weak`: the word also means other things, so the effect must tell of a failure itself.
-    `reported`: somebody only said so, so the cause must tell of a failure itself.
+    `reported`: somebody only said so, so the cause must tell of a failure itself, and the effect of
+    trouble unless that was told before. `hearsay`: it was said to explain, so one is enough.
     `basis`: `inferred` where the language gives only an order in time ("after the move, ...").
     """
 
-    __slots__ = ("basis", "pattern", "reported", "weak")
+    __slots__ = ("basis", "hearsay", "pattern", "reported", "weak")
 
     def __init__(
         self,
         pattern: str,
         weak: bool = False,
         reported: bool = False,
+        hearsay: bool = False,
         basis: Basis = "stated",
     ) -> None:
         self.pattern = re.compile(pattern, re.DOTALL)
         self.weak = weak
         self.reported = reported
+        self.hearsay = hearsay
         self.basis = basis
 
 
@@ -63,7 +66,9 @@ class Grammar:
     `signs`: words that say how a clause is meant. `connectives`: in order of reliability.
     `task`: how a sentence begins that asks for work instead of telling; `about_self`: what makes
     it tell all the same. `admission`: the assistant's words for what it could not do; `apology`:
-    on hearing of a problem; `gratitude`: on hearing praise. `contrast`, `comma`: where a clause
+    on hearing of a problem; `finding`: on having looked into it; `promise`: a clause that offers,
+    asks or promises instead of explaining; `gratitude`: on hearing praise. `saying`: who says so,
+    before what is said. `contrast`, `comma`: where a clause
     ends inside a sentence. `addition`: begins one more point. `leading`,
     `trailing`: what adds nothing to an event. `pronoun`: begins a clause that needs the one before
     it. `hollow`: an effect without content of its own ("the driver said it was").
@@ -75,6 +80,9 @@ class Grammar:
     about_self: re.Pattern[str]
     admission: re.Pattern[str]
     apology: re.Pattern[str]
+    finding: re.Pattern[str]
+    promise: re.Pattern[str]
+    saying: re.Pattern[str]
     gratitude: re.Pattern[str]
     contrast: re.Pattern[str]
     comma: re.Pattern[str]

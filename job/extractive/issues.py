@@ -12,7 +12,7 @@ from itertools import islice
 
 from job.extractive.advice import severity, suggestion
 from job.extractive.cause import Split, hollow, split
-from job.extractive.event import event_span
+from job.extractive.event import WIDEST, event_span
 from job.extractive.grammar import Grammar
 from job.extractive.reading import Clause, Reading, Span, read_clauses, worst_of
 from job.extractive.spans import clauses, size, trim
@@ -20,6 +20,8 @@ from job.extractive.tone import tone
 from job.records import Basis, Issue
 
 LONGEST_QUOTE = 200
+LEAST_CLAUSE = 6
+"""The `size` (three words, six characters) of a cause that may be the first of two clauses."""
 LOOKED_AHEAD = 2
 """Sentences after the event's in which its cause is looked for."""
 _OBJECT = re.compile(r"[\[{<(]|\S*[@/]\S*$|(?:\w+\.){2,}\w+$")
@@ -41,7 +43,7 @@ def problem(
     notation already gave them, come before what the sentence says; a cause that was `explained`
     elsewhere comes after what it states."""
     joined = None if cause else _joined(reading, found, worst)
-    if explained and (joined is None or joined.basis == "inferred"):
+    if explained and (joined is None or joined.basis == "inferred" or _forward(joined)):
         joined, cause = None, explained
     span = worst.span
     basis: Basis = "stated" if cause else "inferred"
@@ -50,7 +52,7 @@ def problem(
     if event is None:
         span = event_span(reading, found, span, cause)
         event = reading.words(span) or reading.words(worst.sentence) or _beginning(reading)
-    reason = (reading.words(cause) if cause else "") or event
+    reason = (reading.reason(cause) if cause else "") or event
     return Issue(
         event=event,
         cause=reason,
@@ -90,26 +92,53 @@ def quote(text: str, clause: Clause, span: Span) -> str | None:
 def explanation(reading: Reading, span: Span) -> Split | None:
     """Effect and cause as the span joins them, the cause cut down to one clause."""
     joined = split(reading.low, *span, reading.rules)
+    if joined is None or joined.basis == "inferred":
+        joined = _after_colon(reading.low, span, reading.rules) or joined
     if joined is None:
-        return _after_colon(reading.low, span, reading.rules)
-    backward = joined.effect[0] < joined.cause[0]
-    cause = _clause(reading, joined.cause, first=backward)
+        return None
+    cause = _clause(reading, joined.cause, first=not _forward(joined))
     return joined._replace(cause=cause)
+
+
+def widened(reading: Reading, cause: Span, end: int) -> Span:
+    """The cause and, where it names no failure itself, the next clause up to `end` that does: "it
+    rained for days, the road is closed"."""
+    low, rules = reading.low, reading.rules
+    if size(low[slice(*cause)]) < LEAST_CLAUSE or tone(low, *cause, rules).failure >= 2:
+        return cause
+    after = next(iter(clauses(low, cause[1], end, rules)), None)
+    if after is None or tone(low, *after, rules).failure < 2:
+        return cause
+    whole = cause[0], after[1]
+    return whole if size(low[slice(*whole)]) <= WIDEST else cause
+
+
+def _forward(joined: Split) -> bool:
+    """Whether the cause was told before its effect."""
+    return joined.cause[0] < joined.effect[0]
 
 
 def _joined(reading: Reading, found: Sequence[Clause], worst: Clause) -> Split | None:
     """Effect and cause as the sentence of `worst` joins them, or the sentence after it does."""
     joined = explanation(reading, _segment(reading, found, worst))
-    if joined is not None:
+    if joined is not None and not _forward(joined):
         return _narrowed(reading, joined, found)
     later = dict.fromkeys(c.sentence for c in found if c.start >= worst.sentence[1])
     for sentence in islice(later, LOOKED_AHEAD):
-        joined = explanation(reading, sentence)
-        if joined is not None:
-            if hollow(reading.low[slice(*joined.effect)], reading.rules):
-                return joined._replace(effect=worst.span)
-            return None
-    return None
+        after = explanation(reading, sentence)
+        if after is not None:
+            if hollow(reading.low[slice(*after.effect)], reading.rules):
+                return after._replace(effect=joined.cause if joined else worst.span)
+            if joined is None and _tells_more(reading, after, worst):
+                return _narrowed(reading, after, found)
+            break
+    return _narrowed(reading, joined, found) if joined else None
+
+
+def _tells_more(reading: Reading, joined: Split, worst: Clause) -> bool:
+    """Whether a later sentence tells of no less a failure, and says why."""
+    told = tone(reading.low, *joined.effect, reading.rules)
+    return joined.basis == "stated" and told.failure >= max(2, worst.tone.failure)
 
 
 def _segment(reading: Reading, found: Sequence[Clause], worst: Clause) -> Span:
@@ -130,11 +159,17 @@ def _narrowed(reading: Reading, joined: Split, found: Sequence[Clause]) -> Split
     """`joined` with the effect cut down to the clause that tells of the trouble."""
     low, rules = reading.low, reading.rules
     if hollow(low[slice(*joined.effect)], rules):
-        before = [c for c in found if c.end <= joined.cause[0] and c.tone.trouble >= 2]
-        return joined._replace(effect=worst_of(before).span) if before else None
-    effect = worst_of(read_clauses(low, [joined.effect], rules))
+        before = [c for c in found if c.end <= joined.cause[0] and not c.tone.praise]
+        told = [c for c in before if c.tone.trouble]
+        if not told and before and "\n" not in low[before[-1].end : joined.cause[0]]:
+            told = before[-1:]
+        return joined._replace(effect=worst_of(told).span) if told else None
+    parts = read_clauses(low, [joined.effect], rules)
+    effect = worst_of(parts)
+    if not effect.tone.trouble and not _forward(joined):
+        effect = parts[-1]
     felt = effect.tone.mood and not (effect.tone.failure or effect.tone.complaint)
-    if felt and joined.effect[0] < joined.cause[0]:
+    if felt and not _forward(joined):
         return Split(joined.cause, joined.cause, "inferred")
     return joined._replace(effect=effect.span)
 

@@ -91,6 +91,7 @@ _HTTP = re.compile(
     r"(?P<s>4[0-3]\d|451|499|5[0-3]\d)(?![\d.%])"
     r"(?!\s*(?:rows?|items?|records?|ms|bytes|kb|mb|条|个|行|次|元|毫秒))"
 )
+_EXPLAINED = re.compile(r"[^\n:：={\[]{0,40}[:：](?=\s*[^\W\d_])(?!\s*[\w.-]+\s*[=:])\s*")
 _REQUEST = re.compile(r"\b(get|post|put|patch|delete|head|options)\s+(/[^\s\"?]*)")
 _EXIT = re.compile(
     r"(?:\bexit(?:ed|s)? (?:with )?(?:code |status )?|"
@@ -133,6 +134,7 @@ def read_machine(text: str, low: str) -> Machine:
     cause = traced or cause
     if event is None and (status := _HTTP.search(low, 0, head)):
         bad, event = True, _http_event(text, low, status)
+        cause = cause or _http_cause(low, status.end(), head)
     if (exit_code := _EXIT.search(low, 0, head)) and int(exit_code["x"]):
         bad = True
     if traced or _NAMED.search(low, 0, head):
@@ -225,6 +227,15 @@ def _from_fields(
     if cause is not None:
         cause = next(sentences(low, *cause), cause)
     return said, cause if cause != what or "action" in found else None
+
+
+def _http_cause(low: str, start: int, head: int) -> tuple[int, int] | None:
+    """What a status is explained with: `answered 502 in hall 3: no lamp is lit`."""
+    mark = _EXPLAINED.match(low, start, head)
+    if mark is None:
+        return None
+    cause = next(sentences(low, mark.end(), head), None)
+    return cause if cause and size(low[slice(*cause)]) >= 4 else None
 
 
 def _http_event(text: str, low: str, status: re.Match[str]) -> str | None:

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from job.extractive.grammar import Grammar
-from job.extractive.spans import clauses, sentences
+from job.extractive.spans import clauses, sentences, size
 from job.extractive.tone import Tone, tone
 from job.extractive.wording import tidy
 from job.instructions import Language
+from job.mask import ALIAS
 from job.records import Record
 
 Span = tuple[int, int]
+
+LEAST_SAID = 4
+"""The `size` (two words, four characters) of what is left where "they say" is cut off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,20 @@ class Reading:
     def words(self, span: Span) -> str:
         """The words of a span, made short."""
         return tidy(self.text[slice(*span)], self.rules)
+
+    def reason(self, span: Span) -> str:
+        """The words of a span that is a cause: without who says so."""
+        for rule in self.rules:
+            match = rule.saying.match(self.low, *span)
+            if match is not None and size(self.low[match.end() : span[1]]) >= LEAST_SAID:
+                span = match.end(), span[1]
+        return self.words(span)
+
+    def tells(self, clause: Clause) -> int:
+        """How long the clause's sentence is: of several without a sign, the longest tells most. One
+        with an alias gives an address, not a complaint."""
+        start, end = clause.sentence
+        return 0 if ALIAS.search(self.text, start, end) else end - start
 
     def turns(self, span: Span) -> bool:
         """Whether the span begins with a "but" or an "also"."""

@@ -19,8 +19,9 @@ LOOKED_AT = 4 * LONGEST
 
 _NOISE = re.compile(
     ALIAS.pattern + r"|\b[0-9a-f]{8}-[0-9a-f-]{20,}\b|\b0x[0-9a-f]+\b|"
+    r"(?<![a-z0-9])[a-z]{1,4}-?\d{4,}(?![a-z0-9])|"
     r"#\s?\d+|\[(?=[^\]]*[\d_])[^\]\s]*\]|\b(?=\w*\d)(?=\w*[a-z])[a-z0-9]+(?:_[a-z0-9]+){2,}\b|"
-    r"(?<![\d.,:])\d{4,}(?![\d.,:]*\d|ms|\s?(?:ms|kb|mb|gb|%|元))|\b(?=[a-f]*\d)[0-9a-f]{12,}\b",
+    r"(?<![\d.,:])\d{4,}(?![\d.,:]*\d|ms|\s?(?:ms|kb|mb|gb|%|元|毫秒))|\b(?=[a-f]*\d)[0-9a-f]{12,}\b",
     re.IGNORECASE,
 )
 _FIELDS = re.compile(r"[\s,]+[\w.]+\s?=(?!=).*$", re.DOTALL)

@@ -4,8 +4,9 @@ The labelled sets in `data/extractive_cases.jsonl` were written one after the ot
 made with `tuned` in view; `held out`, `later` and `unseen` were each written before a rule was
 changed for them. What they scored when first run (precision / recall of "problem", stated causes
 found), English then Chinese: held out 100/100, 12 of 14 and 100/97, 11 of 12; later, in terse and
-colloquial words, 95/78, 6 of 7 and 93/57, 4 of 7; unseen 100/65, 4 of 5 and 92/71, 3 of 4. The
-floors below guard what was reached since.
+colloquial words, 95/78, 6 of 7 and 93/57, 4 of 7; unseen 100/65, 4 of 5 and 92/71, 3 of 4.
+`attributed` has causes told by hearsay, by contrast and in the other side's reply: 96/92, 6 of 21
+and 100/89, 9 of 21. The floors below guard what was reached since.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ def check(one: Record, answer: Answer) -> None:
         ("held out", 1, 0.95, 1),
         ("later", 0.95, 0.95, 1),
         ("unseen", 1, 0.8, 0.7),
+        ("attributed", 0.95, 0.88, 0.85),
     ],
 )
 def test_labelled_records(
@@ -177,6 +179,26 @@ def test_a_rating_decides_where_words_leave_it_open() -> None:
         ("线路松动导致风扇停转", "风扇停转", "线路松动"),
         ("水泵停转，原因是结霜", "水泵停转", "结霜"),
         ("闸门卡住，是铰链变形引起的", "闸门卡住", "铰链变形"),
+        (
+            "The gate is stuck. Apparently a hinge was bent.",
+            "The gate is stuck",
+            "a hinge was bent",
+        ),
+        ("A hinge is bent, which is why the gate failed", "the gate failed", "A hinge is bent"),
+        (
+            "The gate is stuck. It was not the motor, it was a hinge.",
+            "The gate is stuck",
+            "a hinge",
+        ),
+        (
+            "A month since the gate failed because of frost",
+            "A month since the gate failed",
+            "frost",
+        ),
+        ("闸门卡住，据说是铰链变形", "闸门卡住", "铰链变形"),
+        ("闸门卡住，不是没电，是铰链变形", "闸门卡住，不是没电", "铰链变形"),
+        ("闸门卡住，屏幕提示铰链断裂", "闸门卡住", "铰链断裂"),
+        ("铰链变形，所以闸门卡住。师傅说是霜冻", "铰链变形，所以闸门卡住", "霜冻"),
     ],
 )
 def test_a_stated_cause_is_taken_from_the_sentence(text: str, event: str, cause: str) -> None:
@@ -285,6 +307,37 @@ def test_of_a_conversation_the_user_reports_and_the_other_side_explains() -> Non
     issue = only_issue(analyse(record(text, "conversation"), "en"))
     assert (issue.event, issue.cause) == ("The chair you sent wobbles", "a wrong drill")
     assert issue.basis == "stated"
+
+
+@pytest.mark.parametrize(
+    ("reply", "cause"),
+    [
+        ("I am sorry. One leg is shorter than the others.", "One leg is shorter than the others"),
+        ("I am sorry. I will send you another one.", None),
+        ("Sorry! Could you send a picture?", None),
+        ("One leg is shorter than the others.", None),
+    ],
+)
+def test_what_is_said_after_an_apology_is_the_cause_unless_it_promises_or_asks(
+    reply: str, cause: str | None
+) -> None:
+    text = f"user: The chair you sent wobbles and broke.\nassistant: {reply}"
+    issue = only_issue(analyse(record(text, "conversation"), "en"))
+    assert (issue.cause, issue.basis) == ((cause, "stated") if cause else (issue.event, "inferred"))
+
+
+def test_what_someone_promised_is_no_cause() -> None:
+    for text in (
+        "The gate is stuck. They say that someone will come tomorrow.",
+        "闸门卡住，师傅解释说明天来修。",
+    ):
+        assert only_issue(analyse(record(text), "en")).basis == "inferred", text
+
+
+def test_a_greeting_is_no_event() -> None:
+    text = "user: Olivia here. My order has been on its way for ages.\nassistant: I am very sorry."
+    issue = only_issue(analyse(record(text, "conversation"), "en"))
+    assert issue.event == "My order has been on its way for ages"
 
 
 def test_of_the_other_side_only_an_admission_counts() -> None:
