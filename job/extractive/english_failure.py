@@ -57,7 +57,8 @@ STRONG = either(
     r"(?:does not|doesn't|\w+ do not|\w+ don't|not|stopp?(?:ed|s)?|quit|never) "
     r"(?:even )?(?:work|respond|load|start|open|connect|exist|recogni[sz]e|turn on|switch on|sync|"
     r"answer|arriv|function)(?:s|es|e?d|ing)?",
-    r"(?:not|never|n't|yet to)(?: been| yet| be| being| get)* (?:fix(?:ed)?|resolved?|"
+    r"(?:(?:(?:has|have|had|is|are|was|were|did|does|do) )?(?:not|never|yet to)|\w+n't)"
+    r"(?: been| yet| be| being| get)* (?:fix(?:ed)?|resolved?|"
     r"solved?|sorted|repair(?:ed)?|answered|corrected|received?|delivered|arrived?|"
     r"recovered|returned)",
     words(

@@ -80,16 +80,18 @@ def _turned(reading: Reading, found: Sequence[Clause]) -> list[Clause]:
 
 
 def _issues(reading: Reading, found: Sequence[Clause], rating: float | None) -> tuple[Issue, ...]:
-    """One issue for each of the heaviest groups, in the order of the text."""
+    """One issue for each of the heaviest groups, in the order of the text; groups that lead to the
+    same words are one."""
     groups = _groups(reading, found)
     if not groups:
         return (problem(reading, found, max(found, key=reading.tells), rating=rating),)
     solid = [g for g in groups if _weight(g) >= 2 and not _only_mood(g)] or groups
     heaviest = sorted(solid, key=_weight, reverse=True)[:MOST_ISSUES]
-    return tuple(
+    issues = [
         problem(reading, found, worst_of(group), rating=rating)
         for group in sorted(heaviest, key=lambda g: g[0].start)
-    )
+    ]
+    return tuple({(issue.event, issue.cause): issue for issue in issues}.values())
 
 
 def _groups(reading: Reading, found: Sequence[Clause]) -> list[list[Clause]]:

@@ -158,6 +158,12 @@ def test_a_review_can_have_several_problems() -> None:
     ]
 
 
+def test_of_two_sentences_about_one_problem_the_one_that_says_why_is_taken_once() -> None:
+    text = "The lift is stuck. They repaired the door, but the lift is stuck because of frost."
+    issue = only_issue(analyse(record(text), "en"))
+    assert (issue.event, issue.cause) == ("the lift is stuck", "frost")
+
+
 def test_a_rating_decides_where_words_leave_it_open() -> None:
     text = "The blue one, from the shop in the square."
     assert analyse(record(text, rating=1), "en").outcome == "problem"
