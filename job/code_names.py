@@ -113,9 +113,8 @@ def title_of(event: str) -> str:
     # A clause shorter than a fifth of a title says too little.
     if ends and ends[-1] >= TITLE_CHARACTERS // 5:
         return text[: ends[-1]].rstrip()
-    cut = text[: TITLE_CHARACTERS - 1]
-    space = cut.rfind(" ")
-    return f"{cut[:space] if space >= TITLE_CHARACTERS // 2 else cut}…"
+    space = text.rfind(" ", TITLE_CHARACTERS // 2, TITLE_CHARACTERS)
+    return f"{text[: space if space > 0 else TITLE_CHARACTERS - 1]}…"
 
 
 _SEVERITY_WORDS: dict[Severity, str] = {

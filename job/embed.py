@@ -5,7 +5,6 @@ Invariant: each distinct text is embedded once in a call; row i belongs to text 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -23,13 +22,12 @@ class EmbedderHost:
     """An Embedder inside an actor. It loads when first asked, so that what is wrong with a model
     reaches the caller as the EmbeddingModelError it is and not as the death of an actor."""
 
-    def __init__(self, model: str, threads: int | None) -> None:
+    def __init__(self, model: str) -> None:
         self._model = model
-        self._threads = threads
 
     @cached_property
     def _embedder(self) -> Embedder:
-        return Embedder(self._model, self._threads)
+        return Embedder(self._model)
 
     def name(self) -> str:
         """The full name of the model."""
@@ -50,12 +48,10 @@ def open_embedder(model: str = BUNDLED) -> tuple[str, Encode]:
     if not ray.is_initialized():
         embedder = Embedder(model)
         return embedder.name, embedder.encode
-    # Ray tells an actor without CPUs to use one thread, half the speed on two cores.
-    threads = os.cpu_count()
     actor = (
         ray.remote(EmbedderHost)
         .options(num_cpus=0, max_restarts=_RESTARTS, max_task_retries=_RESTARTS)
-        .remote(model, threads)
+        .remote(model)
     )
 
     def encode(texts: Sequence[str]) -> Vectors:

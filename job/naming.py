@@ -200,7 +200,7 @@ def _clip(text: str) -> str:
     return text if len(text) <= EXAMPLE_CHARACTERS else f"{cut}…"
 
 
-def read_names(asked: NamingRequest, reply: str, language: Language) -> Names:
+def read_names(asked: NamingRequest, reply: str) -> Names:
     """The names in `reply` that can be used. A theme whose id is missing, doubled or invented has
     none, nor has one whose name says what it was not given."""
     answers: dict[str, list[dict[str, Any]]] = {}

@@ -1,0 +1,87 @@
+"""Names that code gives, and the severity of every theme."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from job.code_names import (
+    TITLE_CHARACTERS,
+    code_name,
+    severity_of,
+    severity_reason,
+    title_of,
+)
+from job.records import Severity
+from tests.job.naming_world import issue, theme
+
+
+def test_code_names_a_theme_in_the_language_of_the_report() -> None:
+    inputs = theme(
+        issue("The refund has not arrived", "The queue is full", "Add staff", count=5),
+        issue("退款没有到账", "审批积压", "增加人手", count=2),
+        issue("退钱太慢", "审批积压", "催办", count=1),
+    )
+    zh = code_name(inputs, "zh")
+    assert (zh.title, zh.summary, zh.cause) == ("退款没有到账", "退款没有到账。", "审批积压")
+    assert (zh.action, zh.named_by) == ("增加人手", "code")
+    en = code_name(inputs, "en")
+    assert (en.title, en.cause) == ("The refund has not arrived", "The queue is full")
+
+
+def test_code_takes_texts_of_the_other_language_where_there_are_no_own() -> None:
+    assert code_name(theme(issue("退款没有到账", None, None)), "en").title == "退款没有到账"
+
+
+def test_the_basis_is_that_of_most_issues_that_name_a_cause() -> None:
+    mixed = theme(
+        issue(count=3), issue(count=2, stated=False), issue(cause=None, count=9, stated=False)
+    )
+    assert code_name(mixed, "en").basis == "stated"
+    assert code_name(theme(issue(cause=None)), "en").cause is None
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ({"low": 5}, "low"),
+        ({"low": 6, "high": 3}, "high"),
+        ({"low": 7, "high": 3}, "low"),
+        ({"low": 2, "medium": 2, "critical": 1}, "medium"),
+        ({"info": 3}, "info"),
+        ({"low": 90, "critical": 9}, "low"),
+    ],
+)
+def test_a_third_of_graver_issues_decides_the_severity(
+    counts: dict[Severity, int], expected: Severity
+) -> None:
+    issues = [issue(severity=severity, count=count) for severity, count in counts.items()]
+    assert severity_of(issues) == expected
+
+
+def test_the_reason_for_the_severity_counts() -> None:
+    issues = [issue(severity="low", count=2), issue(severity="high", count=1)]
+    assert severity_reason(issues, "en") == "Of 3 issues: 1 high, 2 low"
+    assert severity_reason(issues, "zh") == "共 3 条问题：高 1 条、低 2 条"
+
+
+@pytest.mark.parametrize(
+    ("event", "title"),
+    [
+        ("The disk is full.", "The disk is full"),
+        ("退款很慢。", "退款很慢"),
+        ("The export failed after the disk filled up, so no report was sent to anybody at all",
+         "The export failed after the disk filled up"),
+        ("word " * 30, "word " * 11 + "word…"),
+        ("长" * 80, "长" * 59 + "…"),
+        ("好，" + "长" * 80, "好，" + "长" * 57 + "…"),
+    ],
+)  # fmt: skip
+def test_a_title_ends_with_a_clause(event: str, title: str) -> None:
+    assert title_of(event) == title
+
+
+@given(st.text(min_size=1, max_size=300))
+def test_a_title_is_short(event: str) -> None:
+    assert len(title_of(event)) <= TITLE_CHARACTERS
