@@ -200,9 +200,9 @@ def _clip(text: str) -> str:
     return text if len(text) <= EXAMPLE_CHARACTERS else f"{cut}…"
 
 
-def read_names(asked: NamingRequest, reply: str) -> Names:
+def read_names(asked: NamingRequest, reply: str, language: Language) -> Names:
     """The names in `reply` that can be used. A theme whose id is missing, doubled or invented has
-    none, nor has one whose name says what it was not given."""
+    none, nor has one whose name says what it was not given or is not in `language`."""
     answers: dict[str, list[dict[str, Any]]] = {}
     for answer in _answers(reply):
         answers.setdefault(str(answer.get("id")), []).append(answer)
@@ -213,7 +213,7 @@ def read_names(asked: NamingRequest, reply: str) -> Names:
             names.problems[theme.id] = ["no answer" if not own else "answered more than once"]
             continue
         parts = {field: _string(own[0].get(field)) for field in _FIELDS}
-        wrong = check_name(theme, parts)
+        wrong = check_name(theme, parts, language)
         if wrong:
             names.problems[theme.id] = wrong
             continue

@@ -11,6 +11,10 @@ import unicodedata
 from collections.abc import Mapping
 
 from job.code_names import TITLE_CHARACTERS, ThemeInput
+from job.instructions import Language
+from job.text import language as language_of
+
+_LANGUAGES: dict[Language, str] = {"zh": "Chinese", "en": "English"}
 
 _DIGITS = re.compile(r"\d+")
 _TOKEN = re.compile(r"<[^<>\s]{1,80}>|[A-Za-z0-9_]+(?:[-.:/@#][A-Za-z0-9_]+)*")
@@ -18,13 +22,15 @@ _LONGEST_TEXT = 600
 """Characters of any part of a name; two sentences were asked for."""
 
 
-def check_name(theme: ThemeInput, name: Mapping[str, str]) -> list[str]:
+def check_name(theme: ThemeInput, name: Mapping[str, str], language: Language) -> list[str]:
     """What is wrong with the texts of `name` (title, summary, cause, action, severity_reason), in
     words the model can act on; empty if nothing is."""
     problems = [f"{field} is empty" for field in ("title", "summary") if not name[field]]
     if len(name["title"]) > TITLE_CHARACTERS:
         problems.append(f"title is longer than {TITLE_CHARACTERS} characters")
     problems += [f"{f} is too long" for f, text in name.items() if len(text) > _LONGEST_TEXT]
+    if language_of(name["summary"]) in _LANGUAGES.keys() - {language}:
+        problems.append(f"summary is not in {_LANGUAGES[language]}")
     given = _plain("\n".join(_texts(theme)))
     given_digits = set(_DIGITS.findall(given))
     squeezed = "".join(given.split())

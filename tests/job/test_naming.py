@@ -154,7 +154,7 @@ def test_a_good_answer_becomes_a_name_whose_severity_is_from_code() -> None:
     asked = ask(theme(issue(severity="low", count=9), name="t-a"))
     text = reply(answer())
     jsonschema.validate(json.loads(text), NAMES_SCHEMA)
-    names = read_names(asked, text)
+    names = read_names(asked, text, "en")
     assert names.problems == {}
     name = names.good["t-a"]
     assert (name.title, name.cause, name.basis) == (
@@ -167,7 +167,9 @@ def test_a_good_answer_becomes_a_name_whose_severity_is_from_code() -> None:
 
 def test_missing_doubled_and_invented_ids() -> None:
     asked = ask(*[theme(issue(f"Event {word}"), name=f"t-{word}") for word in "abc"])
-    names = read_names(asked, reply(answer(id="1"), answer(id="2"), answer(id="2"), answer(id="7")))
+    names = read_names(
+        asked, reply(answer(id="1"), answer(id="2"), answer(id="2"), answer(id="7")), "en"
+    )
     assert set(names.good) == {"t-a"}
     assert names.problems == {"t-b": ["answered more than once"], "t-c": ["no answer"]}
 
@@ -177,14 +179,14 @@ def test_missing_doubled_and_invented_ids() -> None:
     ["", "sorry", '{"themes": [', '{"themes": 3}', "[1]", '{"themes": [1, null]}', "}{"],
 )
 def test_a_reply_that_is_no_answer(text: str) -> None:
-    names = read_names(ask(theme(name="t-a")), text)
+    names = read_names(ask(theme(name="t-a")), text, "en")
     assert names.good == {}
     assert set(names.problems) == {"t-a"}
 
 
 def test_a_fence_or_prose_around_the_json_is_stepped_over() -> None:
     text = f"Here you are:\n```json\n{reply(answer(id=1))}\n```"
-    assert set(read_names(ask(theme(name="t-a")), text).good) == {"t-a"}
+    assert set(read_names(ask(theme(name="t-a")), text, "en").good) == {"t-a"}
 
 
 @pytest.mark.parametrize(
@@ -208,7 +210,7 @@ def test_a_name_that_says_what_it_was_not_given_is_refused(
     changes: dict[str, Any], said: str
 ) -> None:
     asked = ask(theme(issue("Checkout fails with 403 after 400 seconds"), name="t-a"))
-    names = read_names(asked, reply(answer(**changes)))
+    names = read_names(asked, reply(answer(**changes)), "en")
     assert names.good == {}
     assert any(said in problem for problem in names.problems["t-a"])
 
@@ -219,12 +221,19 @@ def test_a_name_that_says_what_it_was_not_given_is_refused(
 )
 def test_a_name_may_repeat_what_it_was_given(title: str) -> None:
     given_issue = issue("Checkout fails with 403", "order-db refuses", "Wait 30 s")
-    assert read_names(ask(theme(given_issue, name="t-a")), reply(answer(title=title))).good
+    assert read_names(ask(theme(given_issue, name="t-a")), reply(answer(title=title)), "en").good
+
+
+def test_a_name_in_the_other_language_is_refused() -> None:
+    asked = ask(theme(issue("退款没有到账"), name="t-a"))
+    text = reply(answer())
+    assert read_names(asked, text, "zh").problems == {"t-a": ["summary is not in Chinese"]}
+    assert set(read_names(asked, text, "en").good) == {"t-a"}
 
 
 def test_a_number_of_another_theme_does_not_pass() -> None:
     asked = ask(theme(issue("Code 403"), name="t-a"), theme(issue("Disk"), name="t-b"))
-    names = read_names(asked, reply(answer(id="1"), answer(id="2", title="Code 403")))
+    names = read_names(asked, reply(answer(id="1"), answer(id="2", title="Code 403")), "en")
     assert set(names.good) == {"t-a"}
 
 
@@ -232,4 +241,4 @@ def test_a_number_of_another_theme_does_not_pass() -> None:
 def test_a_name_made_of_given_text_always_passes_the_check_for_numbers(a: str, b: str) -> None:
     given_theme = theme(issue(f"event {a}", f"cause {b}"))
     parts = {"title": "t", "summary": f"event {a}", "cause": f"cause {b}", "action": ""}
-    assert [p for p in check_name(given_theme, parts) if "which no issue says" in p] == []
+    assert [p for p in check_name(given_theme, parts, "en") if "which no issue says" in p] == []
