@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,29 +20,10 @@ from job.code_names import ThemeInput, ThemeIssue, ThemeName, code_name
 from job.embed import open_embedder
 from job.finish import ThemeKey
 from job.instructions import Language
+from job.theme_ids import continue_ids
+from job.theme_table import EarlierTheme
 from job.themes import ThemeGroup, ThemeText, group_texts
-from job.write import read_tables, write_table
-
-THEMES_SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string(), nullable=False),
-        pa.field("title", pa.string(), nullable=False),
-        pa.field("summary", pa.string(), nullable=False),
-        pa.field("cause", pa.string()),
-        pa.field("basis", pa.string(), nullable=False),
-        pa.field("action", pa.string()),
-        pa.field("severity", pa.string(), nullable=False),
-        pa.field("severity_reason", pa.string(), nullable=False),
-        pa.field("named_by", pa.string(), nullable=False),
-        pa.field("positive", pa.bool_(), nullable=False),
-        pa.field("issues", pa.int64(), nullable=False),
-        pa.field("centroid", pa.list_(pa.float32()), nullable=False),
-        pa.field("cohesion", pa.float32(), nullable=False),
-        pa.field("space", pa.string(), nullable=False),
-    ]
-)
-"""themes.parquet. `centroid` and `cohesion` let a later run continue the theme; `space` names the
-model they belong to."""
+from job.write import read_tables
 
 _OUTCOMES = {"problem": False, "positive": True}
 """Outcomes whose issues have themes, and whether those are praise."""
@@ -53,28 +34,13 @@ Detail = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The themes of a run, the greatest first, their names by id, and the theme of each issue."""
+    """The themes of a run, the greatest first, their names by id, and the theme of each issue;
+    `space`: the embedding model they were formed by."""
 
     groups: list[ThemeGroup]
     names: dict[str, ThemeName]
     themes: dict[ThemeKey, str]
     space: str
-
-    def write(self, path: Path) -> None:
-        """Write themes.parquet."""
-        rows = [
-            asdict(self.names[group.id])
-            | {
-                "id": group.id,
-                "positive": group.positive,
-                "issues": group.count,
-                "centroid": group.centroid,
-                "cohesion": group.cohesion,
-                "space": self.space,
-            }
-            for group in self.groups
-        ]
-        write_table(path, [pa.Table.from_pylist(rows, THEMES_SCHEMA)], THEMES_SCHEMA)
 
 
 @dataclass(slots=True)
@@ -105,9 +71,11 @@ def group_issues(
     results: Iterable[Path],
     language: Language,
     ask_names: Callable[[Sequence[ThemeInput]], dict[str, ThemeName]] | None,
+    earlier: Sequence[EarlierTheme] = (),
 ) -> Groups:
     """Group the issues of the result files and name the groups. `ask_names` has the model name
-    those it can; the others, or all without it, get the code's own sentence."""
+    those it can; the others, or all without it, get the code's own sentence. A theme that
+    continues one of `earlier` keeps its id."""
     found = collect_issues(results).details
     if not found:
         return Groups([], {}, {}, "")
@@ -116,6 +84,8 @@ def group_issues(
     space_name, encode = open_embedder()
     space = space_of(space_name, encode)
     groups = group_texts(texts, counts, space, encode)
+    ids = continue_ids(groups, [theme for theme in earlier if theme.space == space_name])
+    groups = [replace(group, id=ids[group.id]) for group in groups]
     inputs = [_input(group, texts, found) for group in groups]
     names = {theme.id: code_name(theme, language) for theme in inputs}
     if ask_names is not None:

@@ -117,7 +117,7 @@ def instructions_hash(language: Language) -> str:
     return digest.hexdigest()
 
 
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+def strict_object(properties: Mapping[str, Any]) -> dict[str, Any]:
     """A strict object: every property required, no others (as strict JSON modes demand)."""
     return {
         "type": "object",
@@ -129,17 +129,17 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 _TEXT_OR_NULL = {"type": ["string", "null"]}
 
-ANSWER_SCHEMA: dict[str, Any] = _object(
+ANSWER_SCHEMA: dict[str, Any] = strict_object(
     {
         "results": {
             "type": "array",
-            "items": _object(
+            "items": strict_object(
                 {
                     "id": {"type": "string"},
                     "outcome": {"type": "string", "enum": list(OUTCOMES)},
                     "issues": {
                         "type": "array",
-                        "items": _object(
+                        "items": strict_object(
                             {
                                 "event": {"type": "string"},
                                 "cause": _TEXT_OR_NULL,

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from job.code_names import ThemeInput, ThemeName, severity_of
-from job.instructions import Language
+from job.instructions import Language, strict_object
 from job.naming_check import check_name
 from job.requests import ANSWER_SECONDS, LONGEST_SECONDS, TOKENS_A_SECOND
 from serve.ask import tokens
@@ -68,21 +68,12 @@ these reasons. Write in English.""",
 }
 
 
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
 _TEXT = {"type": "string"}
-NAMES_SCHEMA = _object(
+NAMES_SCHEMA = strict_object(
     {
         "themes": {
             "type": "array",
-            "items": _object(
+            "items": strict_object(
                 {
                     "id": _TEXT,
                     "title": _TEXT,

@@ -42,6 +42,7 @@ from job.run_json import identity, run_json
 from job.sampling import sample_bound
 from job.show import Watcher
 from job.stored import AskSettings
+from job.theme_table import read_themes, write_themes
 from job.timing import Stations
 from job.write import write_json
 from serve.ask.answers_actor import start_answers
@@ -132,8 +133,9 @@ def _run(
         naming = None
         if isinstance(analyst, AnalyseSettings) and view.stop is None:
             naming = NamingCalls(analyst)
-        groups = group_issues(unfinished, plan.language, naming)
-        groups.write(folder.root / "themes.parquet")
+        table = folder.root / "themes.parquet"
+        groups = group_issues(unfinished, plan.language, naming, read_themes(table))
+        write_themes(table, groups.groups, groups.names, groups.space)
     with stations.station("results"):
         finish_results(folder, unfinished, groups.themes)
         write_outcomes(folder)
