@@ -60,10 +60,10 @@ def build_request(items: Sequence[Item], language: Language, fit: Fit, repair: b
 
 
 def instruction_tokens(language: Language) -> dict[tuple[Kind, Lane], int]:
-    """Tokens of the system message per kind and lane."""
+    """Tokens of the system message per kind and lane. What a repair adds is within the margin."""
     lanes: tuple[Lane, Lane] = ("fast", "slow")
     return {
-        (kind, lane): tokens.count(undated(kind, language, lane, repair=True)) + DATE_TOKENS
+        (kind, lane): tokens.count(undated(kind, language, lane)) + DATE_TOKENS
         for kind in KINDS
         for lane in lanes
     }
