@@ -153,8 +153,7 @@ class Dispatcher:
 
     async def _send(self, items: Sequence[Item], repair: bool, lease: Lease) -> None:
         """Ask about `items` and do what the outcome demands."""
-        in_words = self.asker.capabilities.json != "schema"
-        self.fit.overhead = SCHEMA_TOKENS if in_words else 0
+        self.fit.overhead = 0 if self.asker.capabilities.json == "schema" else SCHEMA_TOKENS
         request = build_request(items, self.settings.language, self.fit, repair)
         self.progress.begin(len(items))
         model = self.settings.model
@@ -193,9 +192,8 @@ class Dispatcher:
         if self.progress.first is None and len(items) == 1 and isinstance(error, Refused):
             self._refused[error.message] += 1
             if self._refused[error.message] >= REFUSED_ALIKE:
-                self.stop(
-                    Misconfigured(f"every request is refused alike: {error.message}", error.status)
-                )
+                alike = f"every request is refused alike: {error.message}"
+                self.stop(Misconfigured(alike, error.status))
 
     async def _do(self, steps: Sequence[Step], model: str) -> None:
         """Carry the steps out; used answers are stored first."""
@@ -297,8 +295,5 @@ class Dispatcher:
 
     def refresh(self) -> None:
         """Bring the numbers in `progress` up to date."""
-        progress = self.progress
-        progress.busy = self._busy.seconds
-        progress.waiting_fast, progress.waiting_slow, progress.waiting_again = (
-            self._waiting.counts()
-        )
+        self.progress.busy = self._busy.seconds
+        self.progress.wait(*self._waiting.counts())

@@ -47,6 +47,10 @@ class Progress:
         self.in_flight += 1
         self.peak_in_flight = max(self.peak_in_flight, self.in_flight)
 
+    def wait(self, fast: int, slow: int, again: int) -> None:
+        """So many records wait in each lane, and to be asked again."""
+        self.waiting_fast, self.waiting_slow, self.waiting_again = fast, slow, again
+
 
 @dataclass(slots=True)
 class BusyClock:

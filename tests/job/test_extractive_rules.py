@@ -1,0 +1,288 @@
+"""Rules of the built-in analyst, each by the smallest text that shows it."""
+
+from __future__ import annotations
+
+import pytest
+
+from job.extractive import MODEL, NOTE, analyse
+from job.records import Kind
+from tests.job.extracting import only_issue, record
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("No errors, nothing missing, 0 failed", "normal"),
+        ("The error was fixed within the hour", "normal"),
+        ("The error is still not fixed", "problem"),
+        ("If it fails, the job is tried again", "normal"),
+        ("未发现异常，失败 0 项", "normal"),
+        ("故障已修复", "normal"),
+        ("故障仍未修复", "problem"),
+        ("如果失败会自动重试", "normal"),
+    ],
+)
+def test_denied_repaired_and_supposed_failures_are_none(text: str, outcome: str) -> None:
+    assert analyse(record(text, "operation"), "en").outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("Not bad at all", "positive"),
+        ("No complaints, could not be happier", "positive"),
+        ("Not great, would not recommend", "problem"),
+        ("Thanks for nothing", "problem"),
+        ("不错，挑不出毛病", "positive"),
+        ("不好用，不推荐", "problem"),
+        ("！？", "unclear"),
+        ("🙂🙂", "unclear"),
+    ],
+)
+def test_feedback_is_read_with_its_negations(text: str, outcome: str) -> None:
+    assert analyse(record(text), "en").outcome == outcome
+
+
+def test_praise_with_a_complaint_is_a_problem_about_the_complaint() -> None:
+    answer = analyse(record("The soup was wonderful, but we waited an hour for it."), "en")
+    assert answer.outcome == "problem"
+    assert only_issue(answer).event == "we waited an hour for it"
+
+
+def test_a_review_can_have_several_problems() -> None:
+    text = (
+        "The lift is broken. Staff were lovely. Also the towels are dirty, but I like the view. "
+        "However, the bill was wrong."
+    )
+    answer = analyse(record(text), "en")
+    assert [issue.event for issue in answer.issues] == [
+        "The lift is broken",
+        "the towels are dirty",
+        "the bill was wrong",
+    ]
+
+
+def test_of_two_sentences_about_one_problem_the_one_that_says_why_is_taken_once() -> None:
+    text = "The lift is stuck. They repaired the door, but the lift is stuck because of frost."
+    issue = only_issue(analyse(record(text), "en"))
+    assert (issue.event, issue.cause) == ("the lift is stuck", "frost")
+
+
+def test_a_rating_decides_where_words_leave_it_open() -> None:
+    text = "The blue one, from the shop in the square."
+    assert analyse(record(text, rating=1), "en").outcome == "problem"
+    assert analyse(record(text, rating=5), "en").outcome == "positive"
+    assert analyse(record(text), "en").outcome == "normal"
+    assert analyse(record("Lovely, but it broke on day two", rating=5), "en").outcome == "problem"
+
+
+@pytest.mark.parametrize(
+    ("text", "event", "cause"),
+    [
+        ("The gate is stuck because a hinge is bent", "The gate is stuck", "a hinge is bent"),
+        ("Due to frost, the pump failed", "the pump failed", "frost"),
+        ("A loose wire caused the fan to stop", "the fan to stop", "A loose wire"),
+        ("The pump failed. The reason is that frost got in.", "The pump failed", "frost got in"),
+        ("Failed to open gate 4: hinge is bent", "Failed to open gate 4", "hinge is bent"),
+        ("闸门卡住，因为铰链变形", "闸门卡住", "铰链变形"),
+        ("由于霜冻，水泵停转", "水泵停转", "霜冻"),
+        ("线路松动导致风扇停转", "风扇停转", "线路松动"),
+        ("水泵停转，原因是结霜", "水泵停转", "结霜"),
+        ("闸门卡住，是铰链变形引起的", "闸门卡住", "铰链变形"),
+        (
+            "The gate is stuck. Apparently a hinge was bent.",
+            "The gate is stuck",
+            "a hinge was bent",
+        ),
+        ("A hinge is bent, which is why the gate failed", "the gate failed", "A hinge is bent"),
+        (
+            "The gate is stuck. It was not the motor, it was a hinge.",
+            "The gate is stuck",
+            "a hinge",
+        ),
+        (
+            "A month since the gate failed because of frost",
+            "A month since the gate failed",
+            "frost",
+        ),
+        ("闸门卡住，据说是铰链变形", "闸门卡住", "铰链变形"),
+        ("闸门卡住，不是没电，是铰链变形", "闸门卡住，不是没电", "铰链变形"),
+        ("闸门卡住，屏幕提示铰链断裂", "闸门卡住", "铰链断裂"),
+        ("铰链变形，所以闸门卡住。师傅说是霜冻", "铰链变形，所以闸门卡住", "霜冻"),
+    ],
+)
+def test_a_stated_cause_is_taken_from_the_sentence(text: str, event: str, cause: str) -> None:
+    issue = only_issue(analyse(record(text, "operation"), "en"))
+    assert (issue.event, issue.cause, issue.basis) == (event, cause, "stated")
+
+
+def test_what_only_came_before_is_an_inferred_cause() -> None:
+    issue = only_issue(analyse(record("Since the move the line keeps dropping out"), "en"))
+    assert issue.basis == "inferred"
+
+
+def test_without_a_stated_cause_the_event_stands_for_it() -> None:
+    issue = only_issue(analyse(record("The gate is stuck"), "en"))
+    assert (issue.cause, issue.basis) == ("The gate is stuck", "inferred")
+
+
+def test_the_innermost_exception_is_the_cause() -> None:
+    text = (
+        "nightly run stopped\njava.lang.RuntimeException: run aborted\n\tat a.B.c(B.java:1)\n"
+        "Caused by: a.OuterException: step 2\n\tat a.B.d(B.java:2)\n"
+        "Caused by: a.InnerException: shelf is empty\n\tat a.B.e(B.java:3)\n\t... 3 more"
+    )
+    issue = only_issue(analyse(record(text, "operation", "error"), "en"))
+    assert (issue.event, issue.cause, issue.basis) == (
+        "nightly run stopped",
+        "shelf is empty",
+        "stated",
+    )
+
+
+def test_of_chained_python_exceptions_the_first_is_the_cause() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "a.py", line 1, in f\n'
+        "KeyError: shelf was empty\n\n"
+        "The above exception was the direct cause of the following exception:\n\n"
+        'Traceback (most recent call last):\n  File "a.py", line 3, in g\n'
+        "RunError: run aborted early"
+    )
+    issue = only_issue(analyse(record(text, "operation", "error"), "en"))
+    assert issue.cause == "shelf was empty"
+
+
+@pytest.mark.parametrize(
+    ("text", "event", "cause"),
+    [
+        (
+            "action=export errorCode=E42 errorMessage=quota reached today requestId=7",
+            "export: E42",
+            "quota reached today",
+        ),
+        (
+            '{"operation": "export", "status": "failed", "reason": "quota reached"}',
+            "export: failed",
+            "quota reached",
+        ),
+        (
+            '"POST /orders HTTP/1.1" 502 17',
+            "POST /orders: 502 Bad Gateway",
+            "POST /orders: 502 Bad Gateway",
+        ),
+    ],
+)
+def test_named_fields_and_statuses_tell_of_failures(text: str, event: str, cause: str) -> None:
+    issue = only_issue(analyse(record(text, "operation"), "en"))
+    assert (issue.event, issue.cause) == (event, cause)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "action=export status=ok errorCode=0 error=null failures=0",
+        '{"error": null, "status": 200, "isDefault": false}',
+        "GET /orders 200 12ms",
+        "exit code 0",
+    ],
+)
+def test_fields_that_say_none_are_no_failure(text: str) -> None:
+    assert analyse(record(text, "operation"), "en").outcome == "normal"
+
+
+def test_the_level_decides_how_strong_the_words_must_be() -> None:
+    for level, text, outcome in [
+        ("error", "shelf 4", "problem"),
+        ("warning", "shelf 4 replaced", "normal"),
+        ("warning", "shelf 4 is late", "problem"),
+        ("info", "shelf 4 is late", "normal"),
+        ("info", "failed to move shelf 4", "problem"),
+    ]:
+        assert analyse(record(text, "operation", level), "en").outcome == outcome, (level, text)
+
+
+def test_thread_logger_and_ids_are_no_part_of_an_event() -> None:
+    text = (
+        "[worker 3] a.b.Mover: Failed to move shelf_00_4711_9 for 99 seconds trace=fb7a80 pod=m-1"
+    )
+    issue = only_issue(analyse(record(text, "operation", "error"), "en"))
+    assert issue.event == "Failed to move for 99 seconds"
+
+
+def test_of_a_conversation_the_user_reports_and_the_other_side_explains() -> None:
+    text = (
+        "user: Hello!\nassistant: Hi, how can I help?\nuser: The chair you sent wobbles.\n"
+        "assistant: I am sorry. Due to a wrong drill, one leg is too short."
+    )
+    issue = only_issue(analyse(record(text, "conversation"), "en"))
+    assert (issue.event, issue.cause) == ("The chair you sent wobbles", "a wrong drill")
+    assert issue.basis == "stated"
+
+
+@pytest.mark.parametrize(
+    ("reply", "cause"),
+    [
+        ("I am sorry. One leg is shorter than the others.", "One leg is shorter than the others"),
+        ("I am sorry. I will send you another one.", None),
+        ("Sorry! Could you send a picture?", None),
+        ("One leg is shorter than the others.", None),
+    ],
+)
+def test_what_is_said_after_an_apology_is_the_cause_unless_it_promises_or_asks(
+    reply: str, cause: str | None
+) -> None:
+    text = f"user: The chair you sent wobbles and broke.\nassistant: {reply}"
+    issue = only_issue(analyse(record(text, "conversation"), "en"))
+    assert (issue.cause, issue.basis) == ((cause, "stated") if cause else (issue.event, "inferred"))
+
+
+def test_what_someone_promised_is_no_cause() -> None:
+    for text in (
+        "The gate is stuck. They say that someone will come tomorrow.",
+        "闸门卡住，师傅解释说明天来修。",
+    ):
+        assert only_issue(analyse(record(text), "en")).basis == "inferred", text
+
+
+def test_a_greeting_is_no_event() -> None:
+    text = "user: Olivia here. My order has been on its way for ages.\nassistant: I am very sorry."
+    issue = only_issue(analyse(record(text, "conversation"), "en"))
+    assert issue.event == "My order has been on its way for ages"
+
+
+def test_of_the_other_side_only_an_admission_counts() -> None:
+    asked = "user: List ten ways to fail an exam.\nassistant: "
+    essay = "Many errors lead to failure: never study, lose your notes, and panic."
+    refusal = "I'm sorry, I cannot open that file."
+    assert analyse(record(asked + essay, "conversation"), "en").outcome == "normal"
+    answer = analyse(record(asked + refusal, "conversation"), "en")
+    assert "cannot open that file" in only_issue(answer).event
+
+
+def test_severity_follows_the_harm() -> None:
+    for text, level, severity in [
+        ("Smoke came out and the fuse failed", None, "critical"),
+        ("The service is down for all users", "error", "critical"),
+        ("Failed to move shelf 4", "error", "high"),
+        ("It broke again, for the third time", None, "high"),
+        ("The lid is damaged", None, "medium"),
+        ("The page is a bit slow", None, "low"),
+        ("Failed to move shelf 4", "warning", "low"),
+    ]:
+        kind: Kind = "operation" if level else "feedback"
+        assert only_issue(analyse(record(text, kind, level), "en")).severity == severity, text
+
+
+def test_the_suggestion_is_in_the_language_of_the_report() -> None:
+    one = record("Failed to open the gate: permission denied", "operation")
+    english, chinese = (only_issue(analyse(one, language)) for language in ("en", "zh"))
+    assert english.suggestion == (
+        "Check who may do this and grant or explain what is missing: permission denied"
+    )
+    assert chinese.suggestion == "核对操作权限，补齐授权或说明限制：permission denied"
+
+
+def test_it_says_that_no_language_model_was_used() -> None:
+    assert MODEL == "extractive"
+    assert "No language model" in NOTE["en"]
+    assert "未使用语言模型" in NOTE["zh"]
