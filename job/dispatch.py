@@ -18,6 +18,7 @@ from job.contract import Fail, Keep, Split, Step, Stop, Together, Wait, after_er
 from job.entries import Entry
 from job.pack import Fit, Item, make_item
 from job.parts import MAX_PARTS, split_item
+from job.patience import reason_to_give_up
 from job.progress import BusyClock, Progress
 from job.records import Record, Result
 from job.requests import SCHEMA_TOKENS, build_request, lane_of, wire_tokens
@@ -29,11 +30,6 @@ from serve.ask.contract import Class, Reply, Request
 from serve.ask.errors import AskError, Misconfigured, Refused
 from serve.ask.limiter import Lease
 
-PATIENCE_SECONDS = 600.0
-FIRST_PATIENCE_SECONDS = 120.0
-"""A provider that answers nothing at all for so long ends the run early: after it has answered
-before, or when it never has (a wrong port should not cost ten minutes). Waits it asked for do not
-count."""
 REFUSED_ALIKE = 8
 """Records refused alone in the same words, before anything was ever answered, that show a refusal
 to be about the request as such and not about what a record says."""
@@ -288,10 +284,11 @@ class Dispatcher:
             await asyncio.sleep(1)
             if not self._owners:
                 self.asker.heard = max(self.asker.heard, time.monotonic())
-            patience = PATIENCE_SECONDS if self.progress.first else FIRST_PATIENCE_SECONDS
-            silent = time.monotonic() - self.asker.heard
-            if silent > patience and self.stopped is None:
-                self.stop(f"{self.asker.provider.base_url} answered nothing for {silent:.0f} s")
+            reason = reason_to_give_up(
+                self.asker, self.progress.first is not None, time.monotonic()
+            )
+            if reason is not None and self.stopped is None:
+                self.stop(reason)
 
     def refresh(self) -> None:
         """Bring the numbers in `progress` up to date."""

@@ -154,7 +154,9 @@ def closing_lines(report: Mapping[str, Any], view: View, path: str) -> list[str]
         lines.append(f"STOPPED EARLY: {run['stopped']['reason']}. The report is partial.")
     lines.append(f"{_span(period)}   model: {run['model']}")
     if run["provider"] == "extractive":
-        lines.append("No language model was used: the built-in analyst goes by rules of language.")
+        lines.append(
+            "No language model was used: the built-in analyst works by rules of the language."
+        )
     lines.append(str(report["headline"]))
     for theme in report["themes"][:SHOWN_THEMES]:
         lines.append(f"  {theme['records']:>6,}  {theme['severity']:<8} {theme['title']}")

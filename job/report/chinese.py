@@ -9,6 +9,7 @@ WORDS = {
     "count_high": "高 {n} 个",
     "none_needs_action": "没有需要马上处理的问题",
     "no_problems": "未发现问题",
+    "none_known": "暂未发现问题：尚有 {n} 条记录未分析",
     "no_records": "没有可供分析的记录",
     "detail_themes": "{records} 条记录中有 {problems} 条反映问题，归为 {n} 类",
     "detail_users": "涉及 {n} 位用户",

@@ -25,6 +25,8 @@ WORDS = {
     "count_high": "{n} high",
     "none_needs_action": "No problem needs action",
     "no_problems": "No problems found",
+    "none_known": "No problems found yet: {n} record was not analysed|"
+    "No problems found yet: {n} records were not analysed",
     "no_records": "There were no records to look at",
     "detail_themes": "{problems} of {records} records report a problem: {n} cause|"
     "{problems} of {records} records report a problem: {n} causes",

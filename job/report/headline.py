@@ -11,13 +11,16 @@ from typing import Any
 from job.report.words import Words, share
 
 
-def headline(problems: Mapping[str, Any], records: int, words: Words) -> str:
+def headline(problems: Mapping[str, Any], records: int, unknown: int, words: Words) -> str:
     """What the reader must know: how many problems need action, and how bad they are.
 
-    `problems` is that part of the report; `records` is how many there are of any outcome.
+    `problems` is that part of the report; `records` is how many there are of any outcome, and
+    `unknown` those of them that nobody has looked at.
     """
     if not records:
         return words("no_records")
+    if not problems["records"] and unknown:
+        return words("none_known", n=unknown)
     if not problems["records"]:
         return words("no_problems")
     if not problems["need_action"]:

@@ -52,7 +52,12 @@ def make_report(
         "period": _period(totals, run, zone),
         "run": dict(run),
         "ledger": {name: value for name, value in ledger.items() if name != "sources"},
-        "headline": headline(problems, totals.count(), Words(run["language"])),
+        "headline": headline(
+            problems,
+            totals.count(),
+            totals.count(via="unasked") + totals.count(via="failed"),
+            Words(run["language"]),
+        ),
         "actions": [
             {name: theme[name] for name in ("title", "action", "severity", "records", "users")}
             | {"theme": theme["id"]}

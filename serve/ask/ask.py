@@ -71,6 +71,8 @@ class Asker:
     pauses: tuple[float, ...] = RETRY_SECONDS
     counts: CallCounts = field(default_factory=CallCounts)
     heard: float = field(default_factory=time.monotonic)
+    unreachable: str | None = None
+    """Why the last attempt found nobody at the URL; None if somebody answered it."""
     capabilities: Capabilities = field(init=False)
     _attempt: Attempt = field(init=False)
     _random: random.Random = field(default_factory=random.Random)
@@ -180,6 +182,7 @@ class Asker:
             await asyncio.shield(self.permits.settle(lease, Outcome("rejected")))
             raise
         self.heard = max(self.heard, time.monotonic())
+        self.unreachable = None
         usage = reply.usage
         self.counts.tokens_in += usage.tokens_in
         self.counts.tokens_out += usage.tokens_out
@@ -191,6 +194,8 @@ class Asker:
     def _hear(self, error: AskError) -> None:
         """A refusal shows life, and so does a request to wait, until the wait is over."""
         wait = _retry_after(error)
+        nobody = error.status is None and type(error) is Unavailable
+        self.unreachable = error.message if nobody else None
         refused = error.status is not None and error.status < 500 and error.status != 429
         if refused or wait is not None:
             self.heard = max(self.heard, time.monotonic() + (wait or 0.0))

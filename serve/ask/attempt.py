@@ -137,7 +137,8 @@ class Attempt:
                 return QuotaExhausted(f"{where} (told to wait {wait:.0f} s)", status)
             return RateLimited(where, status, wait)
         if status in (401, 403, 404, 405) or 300 <= status < 400:
-            return Misconfigured(where, status)
+            lacks = status == 404 and not self._base_url.rstrip("/").endswith("/v1")
+            return Misconfigured(where + (" (does the URL lack /v1?)" if lacks else ""), status)
         if status >= 500 or status == 408:
             if wait is not None and wait > LONG_WAIT_SECONDS:
                 return QuotaExhausted(f"{where} (told to wait {wait:.0f} s)", status)

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from aiohttp import web
 
-from job import dispatch
+from job import patience
 from job.records import Result
 from serve.ask.errors import Misconfigured, QuotaExhausted
 from serve.simulated import SimulatedProvider
@@ -91,8 +91,21 @@ async def test_a_stop_ends_those_that_wait_for_their_next_attempt(reply: Reply) 
 
 
 async def test_a_dead_port_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch, "FIRST_PATIENCE_SECONDS", 0.5)
-    async with dispatcher("http://127.0.0.1:9/v1") as asking, asyncio.timeout(10):
+    monkeypatch.setattr(patience, "UNREACHABLE_SECONDS", 0.5)
+    async with asyncio.timeout(10), dispatcher("http://127.0.0.1:9/v1") as asking:
+        results = await asking.submit(RECORDS)
+        assert isinstance(asking.stopped, Misconfigured)
+        assert "127.0.0.1:9" in str(asking.stopped)
+    assert vias(results) == {"unasked"}
+
+
+async def test_a_silent_provider_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "FIRST_PATIENCE_SECONDS", 0.5)
+    async with (
+        asyncio.timeout(10),
+        answering(refusing(503, "down")) as (base_url, _),
+        dispatcher(base_url) as asking,
+    ):
         results = await asking.submit(RECORDS)
         assert "answered nothing" in str(asking.stopped)
     assert vias(results) == {"unasked"}
