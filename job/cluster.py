@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Iterator
@@ -38,21 +39,33 @@ def cluster() -> Iterator[None]:
     if address:
         ray.init(address=address, namespace="fupan", log_to_driver=False)
     else:
-        ray.init(
-            address="local",
-            namespace="fupan",
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            object_store_memory=OBJECT_STORE_BYTES,
-            _node_ip_address="127.0.0.1",
-        )
+        with _children_deaf_to_sigterm():
+            ray.init(
+                address="local",
+                namespace="fupan",
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                object_store_memory=OBJECT_STORE_BYTES,
+                _node_ip_address="127.0.0.1",
+            )
     _set_up_ray_data()
     try:
         with _quiet_native_code():
             yield
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _children_deaf_to_sigterm() -> Iterator[None]:
+    """Processes started in the block inherit a mask without SIGTERM. `timeout` and supervisors send
+    it to the whole process group: the command means to end in order, with its cluster alive."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _set_up_ray_data() -> None:

@@ -57,7 +57,9 @@ def simulate(
     fault_seed: Annotated[int | None, typer.Option(help="Decides which requests.")] = None,
     log: Annotated[Path | None, typer.Option(help="Write a line of JSON per request.")] = None,
 ) -> None:
-    """Run a provider that is none: limits, latencies and faults, for trials without a key.
+    """Run a simulated provider: limits, latencies and faults of a real one, and no key.
+
+    It answers from --truth; without one it finds every record normal.
 
     \b
         fupan simulate --rpm 60 &
