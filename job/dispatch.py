@@ -24,7 +24,7 @@ from job.records import Record, Result
 from job.requests import SCHEMA_TOKENS, build_request, lane_of, wire_tokens
 from job.stored import AskSettings, Store, Stored, decode, encode, record_key
 from job.validate import validate
-from job.waiting import Waiting
+from job.waiting import LINGER_SECONDS, Waiting
 from serve.ask.ask import Asker
 from serve.ask.contract import Class, Reply, Request
 from serve.ask.errors import AskError, Misconfigured, Refused
@@ -40,6 +40,7 @@ class Dispatcher:
     """Asks about records with as few calls as the contract allows. Lives on one event loop.
 
     `wanted` is asked before each call: False ends the asking, since nobody waits for the answers.
+    `linger`: see `waiting.py`.
     """
 
     asker: Asker
@@ -47,6 +48,7 @@ class Dispatcher:
     settings: AskSettings
     fit: Fit
     wanted: Callable[[], bool] = lambda: True
+    linger: float = LINGER_SECONDS
     progress: Progress = field(default_factory=Progress)
     stopped: AskError | str | None = None
     _waiting: Waiting = field(init=False)
@@ -56,7 +58,7 @@ class Dispatcher:
     _busy: BusyClock = field(default_factory=BusyClock)
 
     def __post_init__(self) -> None:
-        self._waiting = Waiting(self.fit)
+        self._waiting = Waiting(self.fit, self.linger)
 
     async def submit(self, records: Sequence[Record]) -> list[Result]:
         """The results of `records`, in their order, when each has one."""

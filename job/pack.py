@@ -10,7 +10,7 @@ import heapq
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal
 
 import orjson
@@ -31,6 +31,8 @@ LEARN_FROM = 50
 """Answers of a kind before their own mean is trusted."""
 LOOK_PAST = 16
 """Items that do not fit which a pack looks past for one that does."""
+ISO_DATE_TOKENS = 10
+"""What a full time costs a record more than a time of day, in packs that span dates."""
 BYTES_A_TOKEN = 3.0
 """Of JSON answers, for providers that send no `usage` (cl100k: 2.6 Chinese, 3.9 English)."""
 
@@ -231,13 +233,17 @@ class Window:
         learned since it came leaves no room for it: the provider decides."""
         queue = self._queues.get((kind, lane), [])
         pack: list[Item] = []
+        dates: set[date] = set()
         passed: list[tuple[float, int, Item]] = []
         wire = 0
         while queue and len(passed) < LOOK_PAST:
             waiting = heapq.heappop(queue)
             item = waiting[2]
-            if not pack or self._fit.fits(kind, lane, wire + item.line_tokens, len(pack) + 1):
+            n, when = len(pack) + 1, _date(item)
+            full_times = ISO_DATE_TOKENS * n if len(dates | when) > 1 else 0
+            if not pack or self._fit.fits(kind, lane, wire + item.line_tokens + full_times, n):
                 pack.append(item)
+                dates |= when
                 wire += item.line_tokens
             else:
                 passed.append(waiting)
@@ -256,7 +262,12 @@ class Window:
 
 def spans_dates(items: Sequence[Item]) -> bool:
     """Whether the known times of `items` fall on more than one UTC date."""
-    return len({item.record.time.date() for item in items if item.record.time}) > 1
+    return len(set().union(*map(_date, items))) > 1
+
+
+def _date(item: Item) -> set[date]:
+    """The UTC date of an item; empty where it has no time."""
+    return {item.record.time.date()} if item.record.time else set()
 
 
 def dates_of(items: Sequence[Item]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import orjson
 
 from job.instructions import ANSWER_SCHEMA, Language, system_message, undated
-from job.pack import Fit, Item, dates_of, spans_dates, wire_line
+from job.pack import ISO_DATE_TOKENS, Fit, Item, dates_of, spans_dates, wire_line
 from job.records import KINDS, Kind, Lane
 from serve.ask import tokens
 from serve.ask.contract import Request
@@ -45,7 +45,7 @@ def build_request(items: Sequence[Item], language: Language, fit: Fit, repair: b
         wire_line(str(number), item.record.time, item.text, dated)
         for number, item in enumerate(items, 1)
     ]
-    wire = wire_tokens(items)
+    wire = wire_tokens(items) + (ISO_DATE_TOKENS * len(items) if dated else 0)
     reserve = fit.reserve.needed(kind, len(items))
     seconds = min(LONGEST_SECONDS, ANSWER_SECONDS + reserve / TOKENS_A_SECOND)
     return Request(

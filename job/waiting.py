@@ -17,13 +17,15 @@ from job.pack import Fit, Item, Window
 from job.records import Lane
 from job.requests import lane_of, wire_tokens
 
-LINGER_SECONDS = 0.5
+LINGER_SECONDS = 1.5
+"""Longer than a reader takes for a block, on a busy machine too."""
 
 
 class Waiting:
     """The window of records and the batches that the contract asks for again."""
 
-    def __init__(self, fit: Fit) -> None:
+    def __init__(self, fit: Fit, linger: float = LINGER_SECONDS) -> None:
+        self._linger = linger
         self._fit = fit
         self._window = Window(fit)
         self._batches: deque[Together] = deque()
@@ -51,12 +53,12 @@ class Waiting:
         while True:
             kind, full = self._window.choose(lane)
             rested = time.monotonic() - self._arrived
-            if kind is not None and (full or rested >= LINGER_SECONDS):
+            if kind is not None and (full or rested >= self._linger):
                 wire, count = self._window.tokens(kind, lane), self._window.count(kind, lane)
                 return self._fit.estimate(kind, lane, wire, count)
             self._wake[lane].clear()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None if kind is None else LINGER_SECONDS - rested):
+                async with asyncio.timeout(None if kind is None else self._linger - rested):
                     await self._wake[lane].wait()
 
     async def batch_ready(self) -> int:

@@ -49,7 +49,9 @@ async def dispatcher(
     settings = Provider(base_url=base_url, models=("simulated",), context=context, **provider)
     asker = Asker(settings, "simulated", InProcessPermits(Limits(max_concurrency=8)), pauses=pauses)
     fit = Fit(context, None, instruction_tokens(language), mode=mode)
-    made = Dispatcher(asker, store or MemoryStore(), AskSettings("simulated", language, mode), fit)
+    made = Dispatcher(
+        asker, store or MemoryStore(), AskSettings("simulated", language, mode), fit, linger=0.1
+    )
     task = asyncio.create_task(made.run())
     try:
         yield made

@@ -152,6 +152,19 @@ def test_times_are_full_only_where_a_pack_spans_dates() -> None:
     assert dates_of(other) == "2026-03-14 to 2026-03-15"
 
 
+def test_a_pack_that_spans_dates_still_fits_the_context() -> None:
+    midnight = datetime(2026, 3, 14, 23, 59, 30, tzinfo=UTC)
+    rules = fit()
+    window = Window(rules)
+    for n in range(200):
+        text = f"the lease number {n} of the worker could not be renewed in time " * 8
+        window.push(make_item(record(text, time=midnight + timedelta(seconds=n))))
+    while (kind := window.choose("fast")[0]) is not None:
+        request = build_request(window.take(kind, "fast"), "en", rules, False)
+        held = tokens.count(request.system) + tokens.count(request.user)
+        assert held + request.max_output <= 8192
+
+
 def test_the_estimate_of_a_request_is_what_it_holds() -> None:
     pack = [make_item(record(f"lease {n} could not be renewed")) for n in range(20)]
     request = build_request(pack, "en", fit(), False)
