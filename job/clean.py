@@ -18,6 +18,7 @@ from hashlib import blake2b
 
 from job.draft import Draft, Drafting
 from job.mask import Masker
+from job.pack import RESERVE_TOKENS
 from job.records import Kind, Lane, Raw, Record, Rejected, SliceCounts
 from job.template import template
 from job.text import language, normalise
@@ -25,10 +26,8 @@ from serve.ask.tokens import count
 
 SLOW_OVER = 1000
 """Tokens of a record on the wire and of its answer above which it goes to the slow lane."""
-WIRE_TOKENS = 20
-"""Of a record beside its text: id, time, quotes and braces."""
-RESERVE_TOKENS = 80
-"""Of its answer, until answers have been seen."""
+LINE_TOKENS = 20
+"""Of a record's line on the wire beside its text: id, time, quotes and braces."""
 EXCERPT_CHARACTERS = 200
 
 
@@ -100,7 +99,7 @@ class Cleaner:
     def _record(self, record_id: str, raw: Raw, draft: Draft, flags: tuple[str, ...]) -> Record:
         text = self._masked(draft.text)
         tokens = count(text)
-        lane: Lane = "slow" if tokens + WIRE_TOKENS + RESERVE_TOKENS > SLOW_OVER else "fast"
+        lane: Lane = "slow" if tokens + LINE_TOKENS + RESERVE_TOKENS > SLOW_OVER else "fast"
         names = {part: self._masked(normalise(name)[0]) for part, name in draft.names.items()}
         for kind, number in self._hidden.items():
             _add(self.counts.masked, kind, number)
