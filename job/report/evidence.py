@@ -104,6 +104,7 @@ def _shown(piece: Piece, role: str, zone: ZoneInfo, line_of: LineOf | None) -> d
         "text": piece.text,
         "text_offset": piece.offset,
         "text_length": piece.length,
+        "neighbours": {"before": [], "after": []},
     }
 
 

@@ -20,6 +20,10 @@ from job.report.words import Words
 from job.totals import QUARTER_US, ThemeTotals, Totals
 
 ACTION_SEVERITIES = ("high", "critical")
+ACTION = (
+    *("title", "action", "severity", "records", "users"),
+    *("status", "days_seen", "returned", "owner"),
+)
 
 
 def make_report(
@@ -58,14 +62,17 @@ def make_report(
             totals.count(via="unasked") + totals.count(via="failed"),
             Words(run["language"]),
         ),
+        "comparison": None,
         "actions": [
-            {name: theme[name] for name in ("title", "action", "severity", "records", "users")}
-            | {"theme": theme["id"]}
+            {name: theme[name] for name in ACTION} | {"theme": theme["id"]}
             for theme in shown
             if theme["needs_action"]
         ],
+        "incidents": [],
         "themes": shown,
         "problems": problems,
+        "known": {"file": None, "muted": {"themes": 0, "records": 0}, "returned": [], "unused": []},
+        "contradictions": [],
         "normal": _by_kind(totals, "normal"),
         "positive": _by_kind(totals, "positive")
         | {"themes": _praise(totals, named, zone, line_of)},
@@ -130,6 +137,18 @@ def _theme(
         "needs_action": named["severity"] in ACTION_SEVERITIES,
         "status": None,
         "change": None,
+        "days_seen": None,
+        "owner": None,
+        "muted_until": None,
+        "returned": False,
+        "of_kind": {},
+        "services": [],
+        "services_total": 0,
+        "hosts": [],
+        "hosts_total": 0,
+        "top_users": [],
+        "varied": [],
+        "incident": None,
         "records": totals.records,
         "issues": totals.issues,
         "users": len(totals.users),
@@ -167,7 +186,17 @@ def _problems(totals: Totals, themes: Sequence[Mapping[str, Any]]) -> dict[str, 
         "users": len(totals.users),
         "need_action": sum(theme["needs_action"] for theme in themes),
         "by_severity": dict(Counter(theme["severity"] for theme in themes)),
+        "records_by_severity": _records_by_severity(totals),
+        "action_by_severity": dict(Counter(t["severity"] for t in themes if t["needs_action"])),
+        "action_by_change": None,
     }
+
+
+def _records_by_severity(totals: Totals) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for (_, severity), n in totals.problems.items():
+        counts[severity] += n
+    return {severity: counts[severity] for severity in SEVERITIES if counts[severity]}
 
 
 def _by_kind(totals: Totals, outcome: str) -> dict[str, Any]:
