@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from scripts.benchmarks.memory import Watch, alive
+from scripts.benchmarks.memory import Look, Watch, alive
 from scripts.benchmarks.workload import environment
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -28,11 +28,12 @@ _TAIL = 20
 @dataclass(frozen=True, slots=True)
 class Finished:
     """How a command ended. `seconds`: its wall time; `peak_memory`: bytes of all its processes;
-    `tail`: the last lines it wrote."""
+    `highest`: when they held most of their own; `tail`: the last lines it wrote."""
 
     exit_code: int
     seconds: float
     peak_memory: int
+    highest: Look
     tail: str
 
 
@@ -91,7 +92,8 @@ class Command:
         code = self._process.wait(timeout=_LONGEST_SECONDS)
         seconds = time.monotonic() - self._began
         lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
-        return Finished(code, seconds, self._watch.peak, "\n".join(lines[-_TAIL:]))
+        tail = "\n".join(lines[-_TAIL:])
+        return Finished(code, seconds, self._watch.peak, self._watch.highest, tail)
 
     def kill(self) -> int:
         """`kill -9` of the command alone, and wait until its other processes are gone too; how
