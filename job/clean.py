@@ -89,6 +89,7 @@ class Cleaner:
         record_id = _id(raw.source, raw.position)
         if reason := self._left_out(record_id, value, draft):
             self.counts.skipped += 1
+            _add(self.counts.skipped_by, reason)
             return Skipped(raw.source, raw.position, reason)
         if not draft.text:
             return self._rejected(Rejected(raw.source, raw.position, "empty"))

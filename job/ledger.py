@@ -22,7 +22,7 @@ from job.write import read_tables
 from serve.ask.ask import CallCounts
 
 _NUMBERS = ("read", "records", "rejected", "skipped", "folded", "unfolded", "bytes", "tokens")
-_BY_NAME = ("kinds", "langs", "flags", "rejected_by", "masked")
+_BY_NAME = ("kinds", "langs", "flags", "rejected_by", "skipped_by", "masked")
 
 
 def read_manifests(folder: Path) -> dict[str, list[SliceCounts]]:

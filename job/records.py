@@ -231,9 +231,10 @@ def table_to_results(table: pa.Table) -> list[Result]:
 class SliceCounts:
     """What one slice of one file held; written as its manifest, summed by `ledger.py`.
 
-    `read = records + rejected + skipped`. `kinds`, `flags`, `rejected_by` and `masked` count by
-    name; `folded` are the records that were equal to an earlier one; `unfolded` those that a full
-    fold shard let pass. `first`/`last`: the earliest and latest time, ISO 8601 UTC.
+    `read = records + rejected + skipped`. `kinds`, `flags`, `rejected_by`, `skipped_by` and
+    `masked` count by name; `folded` are the records that were equal to an earlier one; `unfolded`
+    those that a full fold shard let pass. `first`/`last`: the earliest and latest time, ISO 8601
+    UTC.
     """
 
     source: str
@@ -250,6 +251,7 @@ class SliceCounts:
     langs: dict[str, int] = field(default_factory=dict)
     flags: dict[str, int] = field(default_factory=dict)
     rejected_by: dict[str, int] = field(default_factory=dict)
+    skipped_by: dict[str, int] = field(default_factory=dict)
     masked: dict[str, int] = field(default_factory=dict)
     first: str | None = None
     last: str | None = None

@@ -32,7 +32,17 @@ language."""
 _DETECTOR_BYTES = 16_384
 _ESCAPED = re.compile("[\udc80-\udcff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_COMMON_HANZI = re.compile(rb"[\xb0-\xf7][\xa1-\xfe]")
+_PAIR = re.compile(rb"[\xa1-\xfe][\xa1-\xfe]")
+_HANZI_LEADS = bytes(range(0xB0, 0xF8))
+_KANA_LEADS = b"\xa4\xa5"
+_HANGUL_LEADS = bytes(range(0xB0, 0xC9))
+_KANA_SHARE = 0.15
+"""Of the pairs of EUC-JP text; Chinese text in GB 2312, which has its kana in the same places, has
+next to none."""
+_HANGUL_SHARE = 0.97
+"""Of the letters of EUC-KR text; of Chinese text about half lie there."""
+_MIN_HANGUL = 8
+"""Pairs below which Chinese text lies there by chance too often."""
 _LATIN_OR_CJK = re.compile(r"[\t\n\r -~\u3000-\u30ff\u4e00-\u9fff\uff00-\uffef]")
 
 
@@ -86,7 +96,8 @@ def repair(text: str) -> str:
 
 def detect(sample: bytes) -> Encoding:
     """The encoding of a sample of whole lines: its BOM; UTF-8 where nearly all of it decodes; else
-    GB18030 where it reads as Chinese; else what the detector says; else UTF-8 all the same."""
+    GB18030, EUC-JP or EUC-KR where it reads as that; else what the detector says; else UTF-8 all
+    the same."""
     for mark, codec in _BOMS:
         if sample.startswith(mark):
             return Encoding(codec, len(mark))
@@ -99,8 +110,8 @@ def detect(sample: bytes) -> Encoding:
     undecoded = len(_ESCAPED.findall(text))
     if undecoded * 10 <= beyond or beyond < _MIN_EVIDENCE:
         return UTF8
-    if _is_chinese(sample, beyond):
-        return Encoding("gb18030")
+    if two_byte := _two_byte(sample, beyond):
+        return Encoding(two_byte)
     telling = b"\n".join(line for line in sample.split(b"\n") if not line.isascii())
     best = from_bytes(telling[:_DETECTOR_BYTES], cp_isolation=_DETECTABLE).best()
     return Encoding(best.encoding) if best else UTF8
@@ -116,10 +127,22 @@ def _wide(sample: bytes) -> str | None:
     return None
 
 
-def _is_chinese(sample: bytes, beyond: int) -> bool:
-    """Whether nearly everything beyond ASCII is GB18030, most of it characters of GB 2312 (which
-    a wrong guess meets only by chance)."""
-    text = sample.decode("gb18030", "surrogateescape")
-    if len(_ESCAPED.findall(text)) * 10 > beyond:
-        return False
-    return 2 * len(_COMMON_HANZI.findall(sample)) >= 0.7 * beyond
+def _two_byte(sample: bytes, beyond: int) -> str | None:
+    """GB18030, EUC-JP or EUC-KR where nearly everything beyond ASCII reads as it. Each has its
+    characters in the same two-byte places, so what tells them apart is which places are used."""
+    pairs = b"".join(_PAIR.findall(sample))[::2]
+    if not pairs or 2 * len(pairs) < 0.7 * beyond:
+        return None
+    kana = len(pairs) - len(pairs.translate(None, _KANA_LEADS))
+    hangul = len(pairs) - len(pairs.translate(None, _HANGUL_LEADS))
+    hanzi = len(pairs) - len(pairs.translate(None, _HANZI_LEADS))
+    if kana > _KANA_SHARE * len(pairs):
+        codec = "euc_jp"
+    elif len(pairs) >= _MIN_HANGUL and hangul > _HANGUL_SHARE * hanzi:
+        codec = "cp949"
+    elif 2 * hanzi < 0.7 * beyond:
+        return None
+    else:
+        codec = "gb18030"
+    text = sample.decode(codec, "surrogateescape")
+    return codec if len(_ESCAPED.findall(text)) * 10 <= beyond else None

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import orjson
 
 from job.read.encoding import Encoding
-from job.read.json_value import holds_long_number, parse_line
+from job.read.json_value import count_keys, holds_long_number, parse_line
 from job.read.lines import Block
 from job.read.rejections import bad_json, not_a_record, too_long
 from job.records import Raw, Rejected
@@ -38,12 +38,18 @@ def _utf8_lines(block: Block, source: str, encoding: Encoding) -> Iterator[Raw |
     position = block.position
     long_numbers = holds_long_number(block.data)
     nul = b"\\u0000" in block.data
+    spaced = b'" :' in block.data
     loads = orjson.loads
     for line in block.data.split(b"\n"):
         try:
             if long_numbers and _LONG_NUMBER.search(line):
                 raise ValueError
             value = loads(line)
+            if type(value) is dict:
+                keys = line.count(b'":') + (line.count(b'" :') if spaced else 0)
+                # A colon behind a quote inside a text counts too, so more is only a suspicion.
+                if keys != len(value) and keys != count_keys(value):
+                    raise ValueError
         except ValueError:
             if line and not line.isspace():
                 yield _lenient(encoding.decode(line)[0], source, position, encoding)

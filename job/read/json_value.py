@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from typing import Any
 
 import orjson
@@ -17,6 +18,7 @@ from job.read.encoding import Encoding, repair
 
 _LONE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _LONG_NUMBER = re.compile(r"\d{20}|-\d{19}", re.ASCII)
+_NESTED = frozenset((dict, list))
 _DIGITS = bytes(48 if 48 <= code <= 57 else code if code == 45 else 32 for code in range(256))
 
 
@@ -27,17 +29,52 @@ def holds_long_number(data: bytes) -> bool:
     return b"0" * 20 in digits or b"-" + b"0" * 19 in digits
 
 
+def count_keys(value: Any) -> int:
+    """The keys of all objects in a parsed value. As the parser keeps one of two equal keys, a text
+    that holds `":` more often than this has either a doubled key or such a place inside a string.
+    """
+    if type(value) is dict:
+        return len(value) + sum(count_keys(v) for v in value.values() if type(v) in _NESTED)
+    if type(value) is list:
+        return sum(count_keys(v) for v in value if type(v) in _NESTED)
+    return 0
+
+
 def parse_line(line: str, encoding: Encoding) -> tuple[Any, tuple[str, ...]]:
     """The value of a decoded line that holds one JSON value, by the fast parser where it can read
     that exactly, and what was odd about it. Raises ValueError."""
     if not _LONG_NUMBER.search(line) and "\\u0000" not in line:
         try:
-            return orjson.loads(line), ()
+            value = orjson.loads(line)
+            if line.count('":') + line.count('" :') == count_keys(value):
+                return value, ()
         except orjson.JSONDecodeError:
             pass
     parser = LenientJson(encoding)
     value = parser.parse(line)
     return value, tuple(sorted(parser.flags))
+
+
+def keep_all(pairs: list[tuple[str, Any]]) -> tuple[dict[str, Any], bool]:
+    """A dict of all pairs, and whether a key came twice: the last value has the key, as parsers
+    have it, and those before it that differ are kept as `key_1`, `key_2`, ..."""
+    made = dict(pairs)
+    if len(made) == len(pairs):
+        return made, False
+    kept: dict[str, Any] = {}
+    numbers: dict[str, int] = {}
+    left = Counter(key for key, _ in pairs)
+    for key, value in pairs:
+        left[key] -= 1
+        if not left[key]:
+            kept[key] = value
+        elif value != made[key]:
+            number = numbers.get(key, 0) + 1
+            while (other := f"{key}_{number}") in made:
+                number += 1
+            numbers[key] = number
+            kept[other] = value
+    return kept, True
 
 
 class LenientJson:
@@ -91,8 +128,8 @@ class LenientJson:
         return number
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
-        if len(made) != len(pairs):
+        made, doubled = keep_all(pairs)
+        if doubled:
             self.flags.add("duplicate_key")
         return made
 

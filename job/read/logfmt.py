@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+from job.read.json_value import keep_all
+
 _KEY = r"[A-Za-z_@][\w.@/-]*"
 _QUOTED = r'"(?:[^"\\\n]|\\.)*+"'
 _PAIR = rf"{_KEY}=(?:{_QUOTED}|[^\s\"]*+)"
@@ -15,13 +17,12 @@ _PAIRS = re.compile(rf"({_KEY})=(?:({_QUOTED})|([^\s\"]*+))")
 
 
 def parse_logfmt(line: str) -> tuple[dict[str, str], bool] | None:
-    """The pairs of a line, and whether a key came twice (the last one counts); None where the
-    line is not logfmt throughout."""
+    """The pairs of a line, and whether a key came twice (all are kept, see `keep_all`); None where
+    the line is not logfmt throughout."""
     if not _LINE.fullmatch(line):
         return None
     found = _PAIRS.findall(line)
-    pairs = {key: _unquoted(quoted) if quoted else bare for key, quoted, bare in found}
-    return pairs, len(pairs) != len(found)
+    return keep_all([(key, _unquoted(quoted) if quoted else bare) for key, quoted, bare in found])
 
 
 def _unquoted(text: str) -> str:

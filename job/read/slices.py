@@ -58,7 +58,7 @@ def read_slice(part: Slice) -> Iterator[Raw | Rejected]:
             raise
         yield unreadable(part.source, part.start, error)
     if stream.damage:
-        yield truncated(part.source, stream.received, stream.damage)
+        yield truncated(part.source, begin + stream.received, stream.damage)
 
 
 def _records(part: Slice, stream: ByteStream, begin: int) -> Iterator[Raw | Rejected]:

@@ -63,7 +63,7 @@ class ByteStream:
     Up to `end` (a byte offset; None: unknown) chunks are large, behind it small, as a reader only
     finishes a record there. `start` and `end` are of no meaning in a compressed file, which is
     read from its beginning. After the last chunk `damage` says what was wrong with a compressed
-    file, or is None. Raises OSError where the file cannot be read.
+    file or that a plain one ended before `end`, or is None. Raises OSError where the file cannot be read.
     """
 
     def __init__(
@@ -90,6 +90,11 @@ class ByteStream:
                 left = CHUNK_BYTES if self._end is None else self._end - position
                 chunk = file.read(min(left, CHUNK_BYTES) if left > 0 else _PAST_END_BYTES)
                 if not chunk:
+                    if self._end is not None and position < self._end:
+                        self.damage = (
+                            f"the file ends at byte {position:,}; when it was looked at it had "
+                            f"at least {self._end:,}"
+                        )
                     return
                 position += len(chunk)
                 yield chunk

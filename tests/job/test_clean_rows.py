@@ -31,6 +31,7 @@ def test_filters_leave_out_and_are_counted() -> None:
     assert reasons == ["since", "until", "skip", "skip"]
     counts = cleaning.counts
     assert (counts.read, counts.skipped, counts.records, counts.rejected) == (6, 4, 2, 0)
+    assert counts.skipped_by == {"since": 1, "until": 1, "skip": 2}
 
 
 def test_a_sample_keeps_the_ids_up_to_a_bound() -> None:

@@ -64,6 +64,11 @@ def test_an_excerpt_is_short(tmp_path: Path) -> None:
         ('{"a": "x\u2028y\x85z"}', {"a": "x\u2028y\x85z"}, ()),
         ('{"a": "{\\"b\\": 1}"}', {"a": '{"b": 1}'}, ()),
         ('\ufeff{"a": 1}', {"a": 1}, ()),
+        ('{"a":1,"a":2,"b":3}', {"a_1": 1, "a": 2, "b": 3}, ("duplicate_key",)),
+        ('{"a": 1, "a": 1}', {"a": 1}, ("duplicate_key",)),
+        ('{"a" : 1, "a" : 2}', {"a_1": 1, "a": 2}, ("duplicate_key",)),
+        ('{"a": [{"b": 1, "b": 2}]}', {"a": [{"b_1": 1, "b": 2}]}, ("duplicate_key",)),
+        ('{"a":1,"a_1":2,"a":3,"a":4}', {"a_2": 1, "a_1": 2, "a_3": 3, "a": 4}, ("duplicate_key",)),
     ],
 )
 def test_json_that_strict_parsers_refuse_or_round(
@@ -218,7 +223,7 @@ def test_a_json_line_cut_short_inside_a_mixed_file_is_kept_as_text(tmp_path: Pat
 
 def test_a_logfmt_key_that_comes_twice_is_flagged(tmp_path: Path) -> None:
     record = only(records(tmp_path / "a.log", b'a=1 b="x \\"y\\"" a=2 url=/p?q=1\n'))
-    assert record.value == {"a": "2", "b": 'x "y"', "url": "/p?q=1"}
+    assert record.value == {"a": "2", "a_1": "1", "b": 'x "y"', "url": "/p?q=1"}
     assert record.flags == ("duplicate_key",)
 
 

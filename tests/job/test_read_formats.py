@@ -156,6 +156,24 @@ def test_encodings_give_the_same_records_and_their_offsets(
     assert data[second.position :].decode(codec) == CHINESE.splitlines()[1] + "\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "codec", "read_as"),
+    [
+        ("接続がタイムアウトしました\nもう一度\n", "euc_jp", "euc_jp"),
+        ("연결 시간이 초과되었습니다\n다시 시도해 주세요\n", "euc_kr", "cp949"),
+        ("接続がタイムアウトしました\nもう一度お試しください\n", "cp932", "cp932"),
+        ("連線逾時，請稍後再試\n伺服器沒有回應\n", "big5", "big5"),
+        ("支付失败\n", "gb18030", "gb18030"),
+    ],
+)
+def test_encodings_of_east_asia_are_told_apart(
+    tmp_path: Path, text: str, codec: str, read_as: str
+) -> None:
+    file = planned(tmp_path / "a.log", text.encode(codec))
+    assert file.encoding.codec == read_as
+    assert [row.value for row in rows_of(file) if isinstance(row, Raw)] == text.splitlines()
+
+
 def test_latin_letters_in_a_western_encoding(tmp_path: Path) -> None:
     text = "Le café était fermé, déjà vu à Besançon\nnuméro préféré\n"
     assert values(tmp_path / "a.log", text.encode("cp1252")) == text.splitlines()

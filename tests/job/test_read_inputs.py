@@ -199,6 +199,18 @@ def test_a_file_that_grows_is_read_to_the_end_of_the_line_it_had(tmp_path: Path)
     assert [row.value for row in rows_of(file) if isinstance(row, Raw)] == [{"a": 1}, {"a": 2}]
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.log"])
+def test_a_file_that_shrinks_before_it_is_read_says_what_is_gone(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    file = planned(path, b'{"a": 1}\n{"a": 2}\n')
+    path.write_bytes(b'{"a": 1}\n')
+    *kept, lost = rows_of(file)
+    assert [row.value for row in kept if isinstance(row, Raw)] == [{"a": 1}]
+    assert isinstance(lost, Rejected)
+    assert (lost.reason, lost.position) == ("truncated", 9)
+    assert "ends at byte 9" in lost.detail
+
+
 def test_the_fingerprint_tells_whether_the_inputs_are_the_same(day: Path) -> None:
     before = plan("logs").fingerprint
     assert plan("logs").fingerprint == before
