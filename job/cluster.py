@@ -37,7 +37,9 @@ def cluster() -> Iterator[None]:
     warnings.filterwarnings("ignore", category=RayDeprecationWarning)
     address = os.environ.get("RAY_ADDRESS")
     if address:
-        ray.init(address=address, namespace="fupan", log_to_driver=False)
+        ray.init(
+            address=address, namespace="fupan", log_to_driver=False, logging_level=logging.ERROR
+        )
     else:
         with _children_deaf_to_sigterm():
             ray.init(

@@ -1,0 +1,106 @@
+"""What the user typed -> the command that means the same on the cluster.
+
+Invariant: what depends on this machine (its time zone, what "yesterday" is, paths below the
+checkout) is said in full; what cannot mean the same there is refused before anything is sent.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
+
+from job import cli
+from job.config import Settings, resolve
+from job.errors import InputError, UsageError
+from job.options import Flags
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteRun:
+    """A run as the cluster is to carry it out. `out`: where its results will be, as the nodes see
+    it. `uploaded`: inputs that travel with the checkout, relative to it."""
+
+    arguments: tuple[str, ...]
+    out: str
+    uploaded: tuple[str, ...]
+
+    @property
+    def entrypoint(self) -> str:
+        """The command line of the job."""
+        return shlex.join(("python", "-m", "job", "run", *self.arguments))
+
+
+def remote_run(arguments: Sequence[str], root: Path) -> RemoteRun:
+    """`arguments` of `fupan run` for the cluster; the working directory is `root`, the checkout.
+
+    Raises UsageError for what `fupan run` would refuse, and for paths that the nodes cannot see.
+    """
+    flags = _flags(arguments)
+    settings = resolve(flags)
+    out = str(settings.out)
+    if flags.out is not None:
+        _everywhere(flags.out, "--out")
+    elif not _absolute(out):
+        raise UsageError("no --out: name an absolute path that all nodes see, or a URI")
+    if flags.answers is not None:
+        _everywhere(flags.answers, "--answers")
+    if flags.config is not None and not _inside(Path(flags.config), root):
+        raise UsageError(f"--config {flags.config} is outside the checkout: it is not uploaded")
+    said = list(arguments)
+    if flags.out != out:
+        said += ["--out", out]
+    if flags.timezone is None:
+        said += ["--timezone", str(settings.zone)]
+    if settings.explicit_date is not None:
+        said += ["--date", settings.explicit_date.isoformat()]
+    return RemoteRun(tuple(said), out, _relative_inputs(settings, root))
+
+
+def _flags(arguments: Sequence[str]) -> Flags:
+    command = typer.main.get_command(cli.app)
+    if not isinstance(command, TyperGroup):
+        raise TypeError("fupan has no commands")
+    try:
+        context = command.commands["run"].make_context("fupan run", list(arguments))
+    except TyperException as error:
+        raise UsageError(str(error)) from error
+    return Flags.from_command(context.params)
+
+
+def _everywhere(path: str, flag: str) -> None:
+    if not _absolute(path):
+        raise UsageError(
+            f"{flag} {path}: the nodes run in a copy of the checkout that is removed after the "
+            "run. Name an absolute path that all nodes see, or a URI"
+        )
+
+
+def _absolute(path: str) -> bool:
+    return "://" in path or path.startswith("/")
+
+
+def _inside(path: Path, root: Path) -> bool:
+    return (root / path).resolve().is_relative_to(root)
+
+
+def _relative_inputs(settings: Settings, root: Path) -> tuple[str, ...]:
+    """The inputs that are uploaded. Raises InputError for one that is relative and not there."""
+    found = []
+    for spec in settings.inputs:
+        if _absolute(spec.path):
+            continue
+        plain = os.path.normpath(spec.path)
+        if not _inside(Path(plain), root):
+            raise InputError(
+                f"{spec.path} is outside the checkout and is not uploaded: name an absolute path "
+                "that all nodes see, or a URI"
+            )
+        found.append(plain)
+    return tuple(found)
