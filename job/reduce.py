@@ -7,20 +7,20 @@ tables they come. What the model said is never counted by the model.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from hashlib import blake2b
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from job.contradictions import ALARMS
+from job.pieces import TEXT_CHARS, make_piece, time_key, wording, worst_key
+from job.promises import MAYBE
 from job.records import SEVERITIES
-from job.totals import QUARTER_US, Piece, ThemeTotals, Totals, time_key, widen, wording, worst_key
+from job.tallies import Distinct, Names, hash64
+from job.totals import QUARTER_US, ThemeTotals, Totals, widen
 
-TEXT_CHARS = 1_000
-"""Of a record's text, at most this many characters around the quote are kept as evidence."""
-QUOTE_CHARS = 400
-"""A longer quote is kept by its first characters, so that it always fits into the text kept."""
-
+_USERS = ("conversation", "feedback")
+"""Kinds in which users speak: an entry of a log praises nothing."""
 _COLUMNS = (
     "id",
     "source",
@@ -30,7 +30,11 @@ _COLUMNS = (
     "lang",
     "text",
     "user",
+    "session",
     "service",
+    "host",
+    "level",
+    "rating",
     "outcome",
     "issues",
 )
@@ -41,23 +45,12 @@ def reduce_results(tables: Iterable[pa.Table]) -> Totals:
     totals = Totals()
     for table in tables:
         _count(table, totals)
-        for row in _rows_with_issues(table):
+        for row in _telling_rows(table):
             _take(row, totals)
+        for session, text in _conversations(table):
+            totals.contradictions.take_conversation(session, text)
     totals.trim()
     return totals
-
-
-def excerpt(text: str, quote: str | None) -> tuple[str, int]:
-    """A part of `text` that holds `quote`, and how many characters after the beginning it starts.
-
-    At most `TEXT_CHARS` characters, a third of the room before the quote.
-    """
-    if len(text) <= TEXT_CHARS:
-        return text, 0
-    at = text.find(quote) if quote else 0
-    room = TEXT_CHARS - len(quote or "")
-    start = max(0, min(at - room // 3, len(text) - TEXT_CHARS))
-    return text[start : start + TEXT_CHARS], start
 
 
 def _count(table: pa.Table, totals: Totals) -> None:
@@ -70,97 +63,100 @@ def _count(table: pa.Table, totals: Totals) -> None:
     times = table["time"].cast(pa.int64())
     span = pc.min_max(times).as_py()
     totals.timed += len(times) - times.null_count
+    rated = table.select(["source", "rating"]).filter(pc.is_valid(table["rating"]))
+    highest = rated.group_by(["source"]).aggregate([("rating", "max")])
+    for row in highest.to_pylist():
+        totals.contradictions.take_rating(row["source"], row["rating_max"])
     totals.first, totals.last = widen(totals.first, totals.last, span["min"], span["max"])
 
 
-def _rows_with_issues(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """The problem and positive rows, their time in microseconds."""
-    wanted = table.select(_COLUMNS).filter(
-        pc.is_in(table["outcome"], value_set=pa.array(["problem", "positive"]))
+def _telling_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """The problem and positive rows, and errors in which nothing is wrong; their time in
+    microseconds."""
+    outcome = table["outcome"]
+    wanted = pc.or_(
+        pc.is_in(outcome, pa.array(["problem", "positive"])),
+        pc.and_(pc.equal(outcome, "normal"), pc.is_in(table["level"], pa.array(ALARMS))),
     )
-    at = wanted.schema.get_field_index("time")
-    wanted = wanted.set_column(at, "time", wanted["time"].cast(pa.int64()))
-    for batch in wanted.to_batches(max_chunksize=2_048):
+    rows = table.select(_COLUMNS).filter(wanted)
+    at = rows.schema.get_field_index("time")
+    rows = rows.set_column(at, "time", rows["time"].cast(pa.int64()))
+    for batch in rows.to_batches(max_chunksize=2_048):
         yield from batch.to_pylist()
 
 
+def _conversations(table: pa.Table) -> Iterator[tuple[str, str]]:
+    """Session and text of the conversations in which something may be promised."""
+    wanted = pc.and_(pc.equal(table["kind"], "conversation"), pc.is_valid(table["session"]))
+    rows = table.select(["session", "text"]).filter(wanted)
+    rows = rows.filter(pc.match_substring_regex(rows["text"], MAYBE))
+    for batch in rows.to_batches(max_chunksize=2_048):
+        yield from zip(batch["session"].to_pylist(), batch["text"].to_pylist(), strict=True)
+
+
 def _take(row: dict[str, Any], totals: Totals) -> None:
-    """Count one problem or positive row and offer it as evidence to its themes."""
+    """Count one telling row and offer it as evidence to its themes."""
     issues = row["issues"] or []
     for issue in issues:
         if issue["quote"] is not None and issue["quote"] not in row["text"]:
             issue["quote"] = None
             totals.misquoted += 1
+    totals.contradictions.take(row, *_gravest(issues))
+    if row["outcome"] == "normal" or (row["outcome"] == "positive" and row["kind"] not in _USERS):
+        return
     by_theme: dict[str, list[dict[str, Any]]] = {}
     for issue in issues:
         by_theme.setdefault(issue["theme"] or "", []).append(issue)
     themed = {theme: mine for theme, mine in by_theme.items() if theme} or {"": issues}
-    user = _hash(row["user"]) if row["user"] else None
+    user = hash64(row["user"]) if row["user"] else None
     if row["outcome"] == "problem":
         quarter = None if row["time"] is None else row["time"] // QUARTER_US
-        totals.problems[quarter, _severity(issues)] += 1
+        totals.problems[quarter, _gravest(issues)[0]] += 1
         if user is not None:
             totals.users.add(user)
     kept = totals.themes if row["outcome"] == "problem" else totals.praise
     for theme, mine in themed.items():
-        _add(kept.setdefault(theme, ThemeTotals()), row, mine, user)
+        _add(kept.setdefault(theme, ThemeTotals()), row, mine)
 
 
-def _add(
-    theme: ThemeTotals, row: dict[str, Any], issues: list[dict[str, Any]], user: int | None
-) -> None:
+def _add(theme: ThemeTotals, row: dict[str, Any], issues: list[dict[str, Any]]) -> None:
     """Count `row` in `theme`, to which `issues` of it belong."""
     record, time = row["id"], row["time"]
+    drawn = hash64(record)
     theme.records += 1
     theme.issues += len(issues)
     theme.kinds[row["kind"]] += 1
     theme.first, theme.last = widen(theme.first, theme.last, time, time)
     if time is not None:
         theme.quarters[time // QUARTER_US] += 1
-    if user is not None:
-        theme.users.add(user)
-    severity = _severity(issues)
-    issue = next((i for i in issues if _severity([i]) == severity), {})
+        theme.timeline.add(time)
+    for field, name in _names(row):
+        theme.names.setdefault(field, Names()).add(name, drawn)
+        theme.distinct.setdefault(field, Distinct()).add(hash64(name))
+    severity, issue = _gravest(issues)
     words = issue["quote"] if issue.get("quote") else row["text"]
     offers = (
         (theme.earliest, (0, time_key(time), record), record),
         (theme.worst, worst_key(severity, time, record), wording(words[:TEXT_CHARS])),
-        (theme.sample, (_hash(record), 0, record), record),
+        (theme.sample, (drawn, 0, record), record),
     )
     if any(best.wants(key) for best, key, _ in offers):
-        piece = _piece(row, issue, severity)
+        piece = make_piece(row, issue, issue.get("quote"), severity)
         for best, key, group in offers:
             best.offer(key, group, piece)
 
 
-def _piece(row: dict[str, Any], issue: dict[str, Any], severity: str) -> Piece:
-    quote = issue["quote"][:QUOTE_CHARS] if issue.get("quote") else None
-    text, offset = excerpt(row["text"], quote)
-    return Piece(
-        record=row["id"],
-        source=row["source"],
-        position=row["position"],
-        time=row["time"],
-        kind=row["kind"],
-        lang=row["lang"],
-        service=row["service"],
-        user=row["user"],
-        severity=severity,
-        event=issue.get("event") or "",
-        cause=issue.get("cause"),
-        basis=issue.get("basis") or "inferred",
-        quote=quote,
-        text=text,
-        offset=offset,
-        length=len(row["text"]),
-    )
+def _names(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Who and what a record names; an entry of an operation log that names no place has its file
+    for one: one process writes a log."""
+    for field in ("user", "service", "host"):
+        if row[field]:
+            yield field, row[field]
+    if row["kind"] == "operation" and not row["service"] and not row["host"]:
+        yield "source", row["source"]
 
 
-def _severity(issues: list[dict[str, Any]]) -> str:
-    """That of the worst issue; "info" where there is none."""
-    return max((i["severity"] or "info" for i in issues), key=SEVERITIES.index, default="info")
-
-
-def _hash(name: str) -> int:
-    """8 bytes of BLAKE2b: the same in every process; two of a million names meet by 3 in 10^8."""
-    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big")
+def _gravest(issues: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+    """The severity of the worst issue, and the first issue that has it; "info" and {} without."""
+    severity = max((i["severity"] or "info" for i in issues), key=SEVERITIES.index, default="info")
+    return severity, next((i for i in issues if (i["severity"] or "info") == severity), {})

@@ -151,7 +151,7 @@ def _theme(
         "incident": None,
         "records": totals.records,
         "issues": totals.issues,
-        "users": len(totals.users),
+        "users": totals.users,
         "share": round(totals.records / problems, 3),
         "first": local(totals.first, zone),
         "last": local(totals.last, zone),
@@ -173,7 +173,7 @@ def _praise(
             "id": id or None,
             "title": named[id]["title"] if id else None,
             "records": group.records,
-            "users": len(group.users),
+            "users": group.users,
             "evidence": evidence(group, zone, line_of, limit=QUOTES if id else 2 * QUOTES),
         }
         for id, group in groups

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from job.pieces import EVIDENCE, QUOTE_CHARS, TEXT_CHARS, excerpt
 from job.records import SEVERITIES, Outcome, Result, Via, results_to_table
-from job.reduce import QUOTE_CHARS, TEXT_CHARS, excerpt, reduce_results
-from job.totals import EVIDENCE, QUARTER_US, Totals, merge
+from job.reduce import reduce_results
+from job.totals import QUARTER_US, Totals, merge
 from tests.job.report_run import NOON, issue, problem, record
 
 
@@ -38,10 +39,18 @@ def some_results(draw: st.DrawFn) -> list[Result]:
         )
         row = record(
             number,
-            text=draw(st.sampled_from(["slow page 1", "slow page 2", "no answer"])),
+            text=draw(
+                st.sampled_from(
+                    ["slow page 1", "slow page 2", "no answer", "assistant: 已为您退款"]
+                )
+            ),
             time=draw(st.none() | st.integers(0, 3).map(lambda h: NOON + timedelta(hours=h))),
             user=draw(st.sampled_from([None, "ann", "bo"])),
-            kind=draw(st.sampled_from(["operation", "feedback"])),
+            session=draw(st.sampled_from([None, "s1", "s2"])),
+            service=draw(st.sampled_from([None, "shop"])),
+            level=draw(st.sampled_from([None, "info", "error"])),
+            rating=draw(st.sampled_from([None, 1.0, 5.0, 10.0])),
+            kind=draw(st.sampled_from(["operation", "feedback", "conversation"])),
             flags=draw(st.sampled_from([(), ("bad_bytes",)])),
         )
         outcome: Outcome | None = draw(
@@ -105,7 +114,7 @@ def test_a_problem_hour_has_the_severity_of_its_worst_issue() -> None:
 def test_users_are_counted_once_over_all_tables() -> None:
     tables = [results_to_table([problem(n, user=f"u{n % 7}")]) for n in range(40)]
     totals = reduce_results(tables)
-    assert len(totals.themes["t-pay"].users) == 7
+    assert totals.themes["t-pay"].users == 7
     assert len(totals.users) == 7
 
 
@@ -116,7 +125,7 @@ def test_problems_without_a_theme_are_counted_as_such() -> None:
 
 
 def test_praise_is_kept_apart_from_problems() -> None:
-    praise = Result(record(1), "answered", "positive", (issue(severity="info"),))
+    praise = Result(record(1, kind="feedback"), "answered", "positive", (issue(severity="info"),))
     totals = totals_of(praise, problem(2))
     assert totals.praise["t-pay"].records == 1
     assert totals.themes["t-pay"].records == 1
