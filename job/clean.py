@@ -86,7 +86,7 @@ class Cleaner:
         value, flags = normalise(raw.value) if isinstance(raw.value, str) else (raw.value, ())
         draft = self._drafting.draft(value)
         draft.text, more = normalise(draft.text)
-        record_id = _id(raw.source, raw.position)
+        record_id = _id(raw.source, raw.position, raw.copy)
         if reason := self._left_out(record_id, value, draft):
             self.counts.skipped += 1
             _add(self.counts.skipped_by, reason)
@@ -188,9 +188,10 @@ def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
     return re.compile("|".join(alternatives)) if alternatives else None
 
 
-def _id(source: str, position: int) -> str:
-    place = f"{source}\0{position}".encode("utf-8", "surrogatepass")
-    return "r" + blake2b(place, digest_size=8).hexdigest()
+def _id(source: str, position: int, copy: int) -> str:
+    place = f"{source}\0{position}\0{copy}" if copy else f"{source}\0{position}"
+    digest = blake2b(place.encode("utf-8", "surrogatepass"), digest_size=8)
+    return "r" + digest.hexdigest()
 
 
 def _digest(draft: Draft, text: str) -> str:

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, tzinfo
+from functools import reduce
 from typing import Any
 
 from job.head import read_head
+from job.nested import json_in, opened, record_behind
 from job.records import Kind
 from job.render import Hide, key_values, scalar
 from job.scales import level_of, rating_of
@@ -63,30 +65,43 @@ class Drafting:
         if head.time is None and self.kind != "operation" and is_transcript(text):
             return Draft(self.kind or "conversation", text)
         names = {"host": head.host, "service": head.service}
-        return Draft(
+        draft = Draft(
             self.kind or "operation",
             head.text,
             head.time,
             head.level,
             names={part: name for part, name in names.items() if name},
         )
+        if head.text.endswith("}") and (parts := record_behind(head.text)):
+            self._open(draft, *parts)
+        return draft
+
+    def _open(self, draft: Draft, before: str, value: dict[str, Any]) -> None:
+        """A line whose message is a JSON record says what that does; its own head comes first."""
+        inner = self._from_object(value)
+        draft.kind = inner.kind
+        draft.text = f"{before} {inner.text}".strip()
+        draft.time = draft.time or inner.time
+        draft.level = inner.level or draft.level
+        draft.rating = inner.rating
+        draft.names = inner.names | draft.names
+        draft.flags += [*inner.flags, "nested"]
 
     def _from_object(self, data: dict[str, Any]) -> Draft:
-        shape = shape_of(tuple(data))
-        fields = _Fields(data, shape, self.mapped)
+        fields = _Fields.of(data, self.mapped)
         turns = fields.turns()
-        draft = Draft("operation", "")
+        draft = Draft("operation", "", flags=["nested"] if fields.inner else [])
         self._set_time(draft, fields, turns)
         self._set_scales(draft, fields)
         fields.set_names(draft)
-        a_log = self.kind == "operation" or draft.level is not None or shape.operation
+        a_log = self.kind == "operation" or draft.level is not None or fields.operation
         said = fields.transcript() if turns is None and not a_log else None
-        draft.kind = self.kind or _kind(shape, draft, bool(turns or said))
+        draft.kind = self.kind or _kind(fields, draft, bool(turns or said))
         if turns is not None:
             draft.text = render_turns(turns, self.hide)
         elif said is not None:
             draft.text = said
-        elif draft.kind == "feedback" and (shape.of("feedback") or "text" in self.mapped):
+        elif draft.kind == "feedback" and (fields.holds("feedback") or "text" in self.mapped):
             draft.text = fields.opinion()
         else:
             self._set_message(draft, fields)
@@ -98,6 +113,7 @@ class Drafting:
             draft.time = parse(value, self.reference, self.zone)
             if draft.time is not None:
                 fields.taken.extend(paths)
+                fields.taken.extend(self._times_inside(fields))
                 return
             seen = seen or value not in (None, "")
         for value in times_of(turns or ()):
@@ -106,6 +122,14 @@ class Drafting:
                 return
         if seen:
             draft.flags.append("bad_time")
+
+    def _times_inside(self, fields: _Fields) -> Iterator[Path]:
+        """Where a record inside another says its own time, which is the other's but for what
+        passing it on took."""
+        for prefix, data, shape in fields.inner:
+            for name in shape.of("time"):
+                if parse(data[name], self.reference, self.zone) is not None:
+                    yield (*prefix, name)
 
     def _set_scales(self, draft: Draft, fields: _Fields) -> None:
         for path, value in fields.candidates("level"):
@@ -135,25 +159,62 @@ class Drafting:
         rest = key_values(fields.data, self.hide, fields.taken)
         joint = "\n" if "\n" in message else " "
         draft.text = joint.join(filter(None, (message, rest)))
-        if not message and not fields.shape.operation and rest:
+        if not message and not fields.operation and rest:
             draft.flags.append("unmapped")
 
 
 @dataclass(slots=True)
 class _Fields:
-    """The fields of one object by their part, and which of them need not be in the text."""
+    """The fields of one object by their part, and which of them need not be in the text. `inner`:
+    path, fields and shape of the records inside its message, from the outside in."""
 
     data: dict[str, Any]
     shape: Shape
     mapped: Mapping[str, str]
+    inner: list[tuple[Path, dict[str, Any], Shape]] = field(default_factory=list)
     taken: list[Path] = field(default_factory=list)
 
+    @classmethod
+    def of(cls, data: dict[str, Any], mapped: Mapping[str, str]) -> _Fields:
+        """The fields of a record, with what is inside its message."""
+        shape = shape_of(tuple(data))
+        data, paths = opened(data, shape)
+        inner = []
+        for path in paths:
+            inside: dict[str, Any] = reduce(lambda at, name: at[name], path, data)
+            inner.append((path, inside, shape_of(tuple(inside))))
+        return cls(data, shape, mapped, inner)
+
+    @property
+    def operation(self) -> bool:
+        """Whether a field is one that only operations have."""
+        return self.shape.operation or any(shape.operation for _, _, shape in self.inner)
+
+    @property
+    def feedback(self) -> bool:
+        """Whether a field is called as feedback is."""
+        return self.shape.feedback or any(shape.feedback for _, _, shape in self.inner)
+
+    def holds(self, part: str) -> bool:
+        """Whether a field can be `part` by its name."""
+        return bool(self.shape.of(part)) or any(shape.of(part) for _, _, shape in self.inner)
+
     def candidates(self, part: str) -> Iterator[tuple[Path, Any]]:
-        """Paths and values that can be `part`, the mapped one first."""
+        """Paths and values that can be `part`, the mapped one first. The level is the innermost
+        record's: what passes it on has one of its own at most by default."""
         if part in self.mapped and (found := at_path(self.data, self.mapped[part])):
             yield found
+        inside = [
+            ((*path, name), data[name])
+            for path, data, shape in self.inner
+            for name in shape.of(part)
+        ]
+        if part == "level":
+            yield from inside[::-1]
         for name in self.shape.of(part):
             yield (name,), self.data[name]
+        if part != "level":
+            yield from inside
         if part == "level" and (found := at_path(self.data, "log.level")):
             yield found
 
@@ -172,8 +233,12 @@ class _Fields:
         """The turns, if this is a conversation."""
         if "text" in self.mapped:
             found = at_path(self.data, self.mapped["text"])
-            return found[1] if found and are_turns(found[1]) else None
-        return find_turns(self.data, self.shape)
+            turns = json_in(found[1]) if found else None
+            return turns if are_turns(turns) else None
+        for data, shape in ((self.data, self.shape), *(level[1:] for level in self.inner)):
+            if turns := find_turns(data, shape):
+                return turns
+        return None
 
     def transcript(self) -> str | None:
         """A text with several speakers in it."""
@@ -186,11 +251,19 @@ class _Fields:
     def set_names(self, draft: Draft) -> None:
         """User, session, service and host."""
         for part in _NAMES:
-            found = self._mapped_name(part) or named(self.data, self.shape, part)
+            found = self._mapped_name(part) or self._named(part)
             if found is not None:
                 draft.names[part] = found[1]
                 if part not in _STAYS_IN_TEXT:
                     self.taken.append(found[0])
+
+    def _named(self, part: str) -> tuple[Path, str] | None:
+        if found := named(self.data, self.shape, part):
+            return found
+        for path, data, shape in self.inner:
+            if found := named(data, shape, part):
+                return (*path, *found[0]), found[1]
+        return None
 
     def _mapped_name(self, part: str) -> tuple[Path, str] | None:
         found = at_path(self.data, self.mapped[part]) if part in self.mapped else None
@@ -220,11 +293,11 @@ class _Fields:
         return (), ""
 
 
-def _kind(shape: Shape, draft: Draft, conversation: bool) -> Kind:
+def _kind(fields: _Fields, draft: Draft, conversation: bool) -> Kind:
     if conversation:
         return "conversation"
-    if draft.rating is not None and draft.level is None and shape.of("feedback"):
+    if draft.rating is not None and draft.level is None and fields.holds("feedback"):
         return "feedback"
-    if draft.level is not None or shape.operation:
+    if draft.level is not None or fields.operation:
         return "operation"
-    return "feedback" if shape.feedback else "operation"
+    return "feedback" if fields.feedback else "operation"

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from job.nested import json_in
 from job.render import Hide, key_values, scalar
 from job.shape import Shape, plain
 from job.words import listed
@@ -34,7 +35,7 @@ def find_turns(data: Mapping[str, Any], shape: Shape) -> list[Any] | None:
     """The turns of a record that is a conversation: a list under a name for one, a prompt with its
     reply, or any list of objects that each have a speaker and a text; else None."""
     for field in shape.of("turns"):
-        value = data[field]
+        value = json_in(data[field])
         if isinstance(value, Mapping):
             value = next((inner for inner in value.values() if are_turns(inner)), None)
         if are_turns(value) or (_all_text(value) and not shape.of("level")):

@@ -15,6 +15,7 @@ from job.read.json_lines import read_json_lines
 from job.read.json_stream import read_json
 from job.read.lines import read_blocks
 from job.read.rejections import binary, truncated, unreadable
+from job.read.repeats import each, may_repeat
 from job.read.streams import ByteStream, Compression, Location
 from job.read.tabular import read_csv
 from job.read.text_log import TextLog
@@ -52,7 +53,11 @@ def read_slice(part: Slice) -> Iterator[Raw | Rejected]:
     begin = part.start - 1 if part.index else 0
     stream = ByteStream(part.location, part.compression, begin, part.end)
     try:
-        yield from _records(part, stream, begin)
+        for row in _records(part, stream, begin):
+            if type(row) is Raw and may_repeat(row):
+                yield from each(row)
+            else:
+                yield row
     except OSError as error:
         if not part.location.is_lasting(error):
             raise

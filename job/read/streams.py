@@ -63,7 +63,8 @@ class ByteStream:
     Up to `end` (a byte offset; None: unknown) chunks are large, behind it small, as a reader only
     finishes a record there. `start` and `end` are of no meaning in a compressed file, which is
     read from its beginning. After the last chunk `damage` says what was wrong with a compressed
-    file or that a plain one ended before `end`, or is None. Raises OSError where the file cannot be read.
+    file or that a plain one ended before `end`, or is None. Raises OSError where the file cannot
+    be read.
     """
 
     def __init__(

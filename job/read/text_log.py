@@ -19,6 +19,7 @@ from job.read.json_value import parse_line
 from job.read.lines import MAX_RECORD_BYTES, Block
 from job.read.logfmt import LOGFMT_LINE, parse_logfmt
 from job.read.rejections import too_long
+from job.read.repeats import is_last_repeated, last_again, may_hold_last
 from job.records import Raw, Rejected
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
@@ -106,7 +107,9 @@ class TextLog:
             if past:
                 return
             position = block.position + first_size
-            plain = not (bad or self._mixed or "\x1b" in text or "\0" in text)
+            plain = not (
+                bad or self._mixed or "\x1b" in text or "\0" in text or may_hold_last(text)
+            )
             ascii_only = len(text) == len(block.data)
             crlf = "\r" in text
             for start, stop in pairwise(starts):
@@ -130,10 +133,14 @@ class TextLog:
         line, since they may stand inside a time."""
         if "\x1b" not in text:
             # The line feed put before moves each match to the offset of the line behind it.
-            return [match.start() for match in self._start.finditer("\n" + text)]
+            found = [match.start() for match in self._start.finditer("\n" + text)]
+            if not may_hold_last(text):
+                return found
+            return [at for at in found if not is_last_repeated(_line_at(text, at))]
         starts, offset = [], 0
         for line in text.split("\n"):
-            if self._start.match("\n" + strip_ansi(line)):
+            shown = strip_ansi(line)
+            if self._start.match("\n" + shown) and not is_last_repeated(shown):
                 starts.append(offset)
             offset += len(line) + 1
         return starts
@@ -153,14 +160,21 @@ class TextLog:
                     return
                 position += self._encoding.byte_length(line + feed)
                 text = rest
-        bounds = [0, *([] if self._timed else _lone_exceptions(text)), len(text)]
-        for start, stop in pairwise(bounds):
+        inner = [] if self._timed else _lone_exceptions(text)
+        if may_hold_last(text):
+            inner = sorted({*inner, *_last_repeated(text)} - {0})
+        before: Raw | None = None
+        for start, stop in pairwise([0, *inner, len(text)]):
             piece = text[start:stop]
             blank = _BLANK_LINES.match(piece)
             shown = piece[blank.end() :] if blank else piece
             if shown.strip(_BLANK):
                 passed = self._encoding.byte_length(piece[: len(piece) - len(shown)])
-                yield self._text(shown, position + passed)
+                record = self._text(shown, position + passed)
+                if is_last_repeated(str(record.value)):
+                    yield from last_again(record, before)
+                else:
+                    yield (before := record)
             position += self._encoding.byte_length(piece)
 
     def _text(self, text: str, position: int) -> Raw:
@@ -193,6 +207,21 @@ class TextLog:
             flags += ["duplicate_key"] if doubled else []
             return Raw(self._source, position, pairs, "logfmt", tuple(flags))
         return None
+
+
+def _line_at(text: str, start: int) -> str:
+    end = text.find("\n", start)
+    return text[start:] if end < 0 else text[start:end]
+
+
+def _last_repeated(text: str) -> list[int]:
+    """Offsets of the lines that say that the message before them came again."""
+    found, offset = [], 0
+    for line in text.split("\n"):
+        if is_last_repeated(line):
+            found.append(offset)
+        offset += len(line) + 1
+    return found
 
 
 def _lone_exceptions(text: str) -> list[int]:
