@@ -1,4 +1,4 @@
-"""Finding credentials in a text: passwords, tokens, keys, by their own form or by their name.
+"""Finding credentials in a text: passwords, tokens, keys, codes, by their form or by their name.
 
 Invariant: only the value is found, never its name, so that a reader still sees what was there.
 A value that stands under a name must look like one: placeholders (`<token>`, `${TOKEN}`, `****`),
@@ -10,66 +10,63 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from typing import NamedTuple
 
+from job.one_time import one_time
 from job.private import Found
-from job.words import holds_any, listed, lowered
+from job.shadow import Shadow
+from job.token_forms import Span, by_form, is_random
+from job.words import listed
 
-_FORM_HINTS = listed("sk-, glpat-, xox, pypi-, eyJ, AKIA, ASIA, LTAI, AKID, AIza, SG.")
-_JOINED = re.compile("_(?=[0-9]{0,20}[A-Za-z])[A-Za-z0-9]{10}")
-"""What every form has, looked for before the costly search: its first letters, or `_` and ten
-letters and digits (`ghp_`, `sk_live_`)."""
-
-_FORM = re.compile(
-    r"""
-    [srALgxehnpS] (?<! [A-Za-z0-9_] . )
-    (?: (?<=s)k-(?=[A-Za-z_-]{0,40}[0-9])[A-Za-z0-9_-]{16,}
-      | (?<=[sr])k_(?:live|test)_[A-Za-z0-9]{10,}
-      | (?<=A)(?:KIA|SIA)[0-9A-Z]{16}
-      | (?<=L)TAI[0-9A-Za-z]{12,26}
-      | (?<=A)KID[0-9A-Za-z]{28,44}
-      | (?<=g)h[pousr]_[A-Za-z0-9]{30,}
-      | (?<=g)ithub_pat_[A-Za-z0-9_]{30,}
-      | (?<=g)lpat-[A-Za-z0-9_-]{20,}
-      | (?<=x)ox[abeoprs]-[A-Za-z0-9-]{10,}
-      | (?<=A)Iza[0-9A-Za-z_-]{35}
-      | (?<=e)yJ[A-Za-z0-9_-]{8,600}\.[A-Za-z0-9_-]{8,6000}\.[A-Za-z0-9_-]{4,1000}
-      | (?<=h)f_[A-Za-z0-9]{30,}
-      | (?<=n)pm_[A-Za-z0-9]{36}
-      | (?<=p)ypi-[A-Za-z0-9_-]{40,}
-      | (?<=S)G\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}
-    )
-    (?! [A-Za-z0-9_] )
-    """,
-    re.VERBOSE,
+PASSWORDS = listed("password, passwd, passphrase, passcode")
+PASSWORDS_ZH = listed("密码, 口令, 密碼")
+SECRETS = listed("token, secret, credential, sessid, key, signature")
+SECRETS_ZH = listed("令牌, 密钥, 凭证, 密鑰")
+_NAMES = frozenset(SECRETS + SECRETS_ZH + PASSWORDS_ZH)
+_IN_COMMAND = re.compile(
+    r"--?(?:password|passwd|pass|pwd|passphrase)[ ]([^\s<$\"'-][^\s\"']{2,200})"
 )
-_PRIVATE_KEY = re.compile(
-    r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY-----"
-    r"(?:.*?-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY-----|.*)",
-    re.DOTALL,
+_FOR_TOOLS = re.compile(
+    r"curl\b[^\n]{0,200}?\s(?:-u|--user|--proxy-user)[ =]?[\"']?[^\s:\"']{1,64}:([^\s\"']{1,200})"
+    r"|mysql(?:dump|admin)?\b[^\n]{0,200}?\s-p([^\s\"'-][^\s\"']{2,200})"
 )
-_IN_URL = re.compile(r"://[^/\s:@<]{0,64}:([^/\s@<]{1,128})@")
-_BEARER = re.compile(r"bearer[ :=]{1,3}([A-Za-z0-9._~+/=-]{8,})", re.IGNORECASE)
-_BASIC = re.compile(
-    r"authorization[\"']?\s?[:=]\s?[\"']?basic ([A-Za-z0-9+/]{6,}={0,2})", re.IGNORECASE
-)
-_COOKIE = re.compile(r"cookie[\"']?\s?[:=]\s?[\"']?([^\s<\"'][^\n\"']*)", re.IGNORECASE)
-
-_PASSWORDS = listed("password, passwd, passphrase, passcode, pwd")
-_PASSWORDS_ZH = listed("密码, 口令, 密碼")
-_SECRETS = listed("token, secret, credential, jsessionid, phpsessid, key")
-_SECRETS_ZH = listed("令牌, 密钥, 凭证")
+"""How commands are given a password: `--password x`, `curl -u user:x`, `mysql -px`."""
+_SHORT = re.compile(r"p(?<![a-z]p)(?:ass|w|sw)(?=\\{0,7}[\"']?\s?[:=])")
+"""Names for a password that are parts of other words."""
 _WHICH_KEY = re.compile(
-    r"(?:api|access|secret|private|app|auth|account|encryption|signing|master|service)[_ -]?\Z",
+    r"(?:api|access|secret|private|app|auth|account|encryption|signing|master|service|license"
+    r"|client)[_ -]?\Z",
     re.IGNORECASE,
 )
-_VALUE = re.compile(
-    r"\\?[\"'\]]?\s{0,3}(?P<sep>[:=：]|=>|(?<=\s)is\s|是|为)\s{0,3}\\?"
-    r"(?:\"(?P<double>[^\"\\\n]{1,400})\\?\"|'(?P<single>[^'\\\n]{1,400})\\?'"
-    r"|(?P<bare>[^\s,;\"'<>&|(){}\[\]，。；、（）【】“”\\]{4,1000}))"
+
+_LINK = re.compile(
+    r"s?(?:_?(?:confirm(?:ation)?|again|repeat|new|old|hash|v?[0-9]))?"
+    r"(?: (?P<sign> (?:\\{0,7}[\"'\])）>]|[^\S\n]{0,3}[（(][^()（）\n]{0,8}[）)])?"
+    r"      \s{0,3} (?: [:=：]>? | => | := ) \s{0,3} | > )"
+    r"  | (?P<pair> \\{0,7}[\"']? (?:,\s?|\s) \\{0,7}[\"']?"
+    r"      [\w.]{0,40}value \\{0,7}[\"']? \s?[:=]\s? )"
+    r"  | (?P<said> \s(?:is|was|are|to)(?:\s(?:now|set\sto|changed\sto|reset\sto))?[:：]?\s{1,3}"
+    r"      | \s? (?:已?(?:就|改|设|设置|重置|修改|更新|换|变)?(?:为|成|是|了)){1,2}[:：]?\s{0,3} )"
+    r"  | (?P<next> [^\S\n]{1,3} | (?<=[\u4e00-\u9fff]) ) )",
+    re.IGNORECASE | re.VERBOSE,
 )
+"""What joins a name and its value: a sign (`=`, `": "`, `>` of XML), a name-and-value pair
+(`name=password value=...`), words that say so, or nothing."""
+_RUN = r"[^\s,;\"'<>&|(){}\[\]，。；、（）【】“”\\]"
+_LITERAL = re.compile(
+    r"\"(?P<double>(?:[^\"\\\n]|\\.){1,4000})(?:\"|\\?\Z)"
+    r"|\\{1,7}\"(?P<nested>[^\"\\\n]{1,4000})(?:\\{1,7}\"|\\*\Z)"
+    r"|'(?P<single>(?:[^'\\\n]|\\.){1,4000})(?:'|\\?\Z)"
+    r"|\\{1,7}'(?P<inner>[^'\\\n]{1,4000})(?:\\{1,7}'|\\*\Z)"
+    rf"|(?P<bare>{_RUN}{{3,1000}})"
+)
+_REST = re.compile(f"{_RUN}*")
+_PASSWORD_GOES_ON = re.compile(
+    rf"(?:(?:[&|,;(){{}}\[\]]|\\(?![nrtu\"'\\]))(?![\w.-]{{1,40}}[=:]){_RUN}{{1,400}}){{1,20}}"
+)
+"""A password may hold what ends other values, unless the next field begins there."""
 _PLACEHOLDER = re.compile(
-    r"[<$%{*\[/]|[*xX.#-]+\Z|your[_ -]"
+    r"<|\$\{|\$\(|\$[A-Z][A-Z0-9_]{2,}\b|%\(|%[sdrv]\Z|\{|\[|/[\w.-]+/|[*xX.#•-]+\Z|your[_ -]"
     r"|(?:self|os|config|settings|process|env|request|req|args|this)\.",
     re.IGNORECASE,
 )
@@ -80,90 +77,145 @@ _WORDS = re.compile(
     "|token|secret|text|type|input|does|have|been|from|when|after|before|authentication|verification",
     re.IGNORECASE,
 )
+_SAYS_HOW_IT_IS = re.compile(
+    "correct|right|weak|strong|long|short|safe|good|fine|okay|same|unique|gone|ready|random|public"
+    "|case-sensitive|different|still|really|just|also|about|being|longer|shorter|stronger|weaker"
+    r"|\w+(?:ed|ing|able|ible|ful|ive|ent|ant|al|ly|less|ary|ous)",
+    re.IGNORECASE,
+)
+"""Words after "my password is" that are no password."""
+_ALGORITHM = re.compile(
+    r"(?:sha|md|base|utf|aes|rsa|oauth|argon|pbkdf|scrypt|bcrypt|ntlm|tls|ssl|http|ipv)-?[0-9]\w*"
+    r"|[0-9]+(?:th|st|nd|rd|ms|kb|mb|min|x|px|bit|char(?:s|acters)?)",
+    re.IGNORECASE,
+)
+_UNITS = re.compile(r"\s?(?:[位次个天分秒条元年月日时]|小时|毫秒|到|至|[-~～][0-9])")
+_COUNTS = re.compile(r"[0-9.,/:%-]+")
 _ENDS_A_CLAUSE = re.compile(r"\s*(?:\Z|\n|[,;.!?)\]}\"'，。；！？）】])")
+_CALL = re.compile(r"[A-Za-z_][\w.]*[(\[]")
 
 
-def credentials(text: str) -> list[Found]:
+class _Value(NamedTuple):
+    """What stands under a name; `link`: how it is joined to it, by the names of `_LINK`."""
+
+    text: str
+    start: int
+    end: int
+    link: str
+    quoted: bool
+
+
+def credentials(shadow: Shadow) -> list[Found]:
     """Every credential of the text, in no particular order; spans may overlap."""
-    spans: list[tuple[int, int]] = []
-    if holds_any(text, _FORM_HINTS) or _JOINED.search(text):
-        spans += (match.span() for match in _FORM.finditer(text))
-    if "-----BEGIN" in text:
-        spans += (match.span() for match in _PRIVATE_KEY.finditer(text))
-    if "://" in text and "@" in text:
-        spans += (match.span(1) for match in _IN_URL.finditer(text))
-    lower = lowered(text)
-    if "bearer" in lower:
-        spans += (m.span(1) for m in _BEARER.finditer(text) if _is_random(m[1]))
-    if "basic " in lower:
-        spans += (match.span(1) for match in _BASIC.finditer(text))
-    if "cookie" in lower:
-        spans += (match.span(1) for match in _COOKIE.finditer(text))
-    for name in _PASSWORDS + _SECRETS:
-        if name in lower:
-            spans += _under(name, text, lower)
-    if not text.isascii():
-        for name in _PASSWORDS_ZH + _SECRETS_ZH:
+    text, lower, hints = shadow
+    spans = by_form(shadow)
+    spans += one_time(shadow)
+    if "pass" in hints:
+        for name in PASSWORDS:
             if name in lower:
-                spans += _under(name, text, lower)
+                spans += _under(name, text, lower, password=True)
+    if "pw" in hints:
+        spans += _under("pwd", text, lower, password=True)
+    if "pass" in hints or "pw" in hints:
+        spans += _under_short_names(text, lower)
+        spans += (match.span(1) for match in _IN_COMMAND.finditer(text))
+    for name in hints.intersection(_NAMES):
+        spans += _under(name, text, lower, password=name in PASSWORDS_ZH)
+    if "curl" in hints or "mysql" in hints:
+        spans += (match.span(match.lastindex or 0) for match in _FOR_TOOLS.finditer(text))
     return [Found(start, end, "secret", text[start:end]) for start, end in spans]
 
 
-def _under(name: str, text: str, lower: str) -> Iterator[tuple[int, int]]:
-    password = name in _PASSWORDS or name in _PASSWORDS_ZH
+def _under_short_names(text: str, lower: str) -> Iterator[Span]:
+    for name in _SHORT.finditer(lower):
+        value = _value_at(text, name.end(), password=True)
+        if value and (value.quoted or is_random(value.text)) and not value.text.isdigit():
+            yield value.start, value.end
+
+
+def _under(name: str, text: str, lower: str, *, password: bool) -> Iterator[Span]:
     at = lower.find(name)
     while at >= 0:
         after = at + len(name)
-        match = _VALUE.match(text, after)
-        if (
-            match is not None
-            and text[at - 1 : at] != ":"
-            and (name != "key" or _WHICH_KEY.search(text, max(0, at - 12), at))
-            and _holds_a_credential(match, password, text)
+        if text[at - 1 : at] != ":" and (
+            name != "key" or _WHICH_KEY.search(text, max(0, at - 12), at)
         ):
-            group = next(g for g in ("double", "single", "bare") if match[g] is not None)
-            end = match.end(group)
-            if group == "bare":
-                end = match.start(group) + len(match[group].rstrip(".!?:："))
-            yield match.start(group), end
-            after = end
+            value = _value_at(text, after, password=password)
+            if value is not None and _is_one(name, value, text, password=password):
+                after = value.end
+                if len(value.text) >= 1000 and (rest := _REST.match(text, after)):
+                    after = rest.end()
+                yield value.start, after
         at = lower.find(name, after)
 
 
-def _holds_a_credential(match: re.Match[str], password: bool, text: str) -> bool:
-    value = match["bare"] or match["double"] or match["single"] or ""
-    quoted = match["bare"] is None
-    if _WORDS.fullmatch(value.rstrip(".!?:：")) or _PLACEHOLDER.match(value):
+def _value_at(text: str, at: int, *, password: bool) -> _Value | None:
+    """What stands behind a name that ends at `at`, if anything does."""
+    link = _LINK.match(text, at)
+    if link is None:
+        return None
+    match = _LITERAL.match(text, link.end())
+    if match is None:
+        return None
+    group = match.lastgroup or "bare"
+    start, end = match.span(group)
+    if group == "bare":
+        if password and link.lastgroup in ("sign", "pair"):
+            more = _PASSWORD_GOES_ON.match(text, end)
+            end = more.end() if more else end
+        end = start + len(text[start:end].rstrip(".!?:："))
+    return _Value(text[start:end], start, end, link.lastgroup or "", group != "bare")
+
+
+def _is_one(name: str, found: _Value, text: str, *, password: bool) -> bool:
+    value = found.text
+    if not value or _WORDS.fullmatch(value.rstrip(".!?:：")) or _PLACEHOLDER.match(value):
         return False
-    if not quoted and (text[match.end() : match.end() + 1] in ("(", "[") or not value[0].isascii()):
+    if not found.quoted and (
+        not value[0].isascii()
+        or text[found.end : found.end + 1] in ("(", "[")
+        or _CALL.match(value)
+    ):
         return False
-    said = match["sep"] not in (":", "=", "：", "=>")
-    if said:
-        return len(value) >= 4 and value.isascii() and any(c.isdigit() for c in value)
+    if found.link == "next":
+        return password and _stands_next(name, found, text)
+    if found.link == "said":
+        return _is_said(found, text, password=password)
     if password:
-        plain = value.isalpha() and value.islower() and " " in match[0]
-        return quoted or not plain or bool(_ENDS_A_CLAUSE.match(text, match.end()))
-    if value.isdigit():
-        return len(value) >= 10
-    return len(value) >= 6 and " " not in value and (_is_random(value) or match["sep"] == "=")
+        plain = value.isalpha() and value.islower() and text[found.start - 1].isspace()
+        return found.quoted or not plain or bool(_ENDS_A_CLAUSE.match(text, found.end))
+    if name == "signature":
+        return len(value) >= 20 and "." not in value and " " not in value and is_random(value)
+    if _COUNTS.fullmatch(value):
+        return value.isdigit() and len(value) >= 10
+    signed = found.link == "pair" or "=" in text[found.start - 3 : found.start]
+    return len(value) >= 6 and " " not in value and (is_random(value) or signed)
 
 
-def _is_random(value: str) -> bool:
-    return len(value) >= 20 or any(c.isdigit() for c in value)
+def _stands_next(name: str, found: _Value, text: str) -> bool:
+    """`password hunter2`, 密码abc123: letters and digits, or in Chinese six digits and more."""
+    value = found.text
+    if not value.isascii() or " " in value or _ALGORITHM.fullmatch(value):
+        return False
+    digits = any(c.isdigit() for c in value)
+    if digits and len(value) >= 6 and any(c.isalpha() for c in value):
+        return not _CALL.match(value) and "=" not in value and "/" not in value
+    named_in_chinese = not name.isascii()
+    return (
+        named_in_chinese
+        and value.isdigit()
+        and 6 <= len(value) <= 16
+        and not _UNITS.match(text, found.end)
+    )
 
 
-_NAMES_OF_FIELDS = (
-    *(_PASSWORDS + _PASSWORDS_ZH + _SECRETS_ZH),
-    *listed("token, secret, jsessionid, phpsessid"),
-)
-
-
-@lru_cache(maxsize=4096)
-def names_a_credential(name: str) -> bool:
-    """Whether a field of this name holds a credential: `password`, `clientSecret`, `api_key`."""
-    word = "".join(c for c in name.lower() if c.isalnum())
-    if word.endswith(_NAMES_OF_FIELDS):
-        return True
-    if word.endswith("key"):
-        return bool(_WHICH_KEY.search(word[:-3]))
-    return word in ("authorization", "cookie")
+def _is_said(found: _Value, text: str, *, password: bool) -> bool:
+    """`my password is hunter2`, 密码是abc123."""
+    value = found.text
+    if len(value) < 4 or not value.isascii():
+        return False
+    if any(c.isdigit() for c in value):
+        return not _UNITS.match(text, found.end) and not _ALGORITHM.fullmatch(value)
+    if not password or _SAYS_HOW_IT_IS.fullmatch(value):
+        return False
+    return len(value) >= 6 and bool(_ENDS_A_CLAUSE.match(text, found.end))

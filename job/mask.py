@@ -14,8 +14,11 @@ from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
-from job.credentials import credentials, names_a_credential
-from job.private import NUMBER_KINDS, Found, as_ascii, emails, ipv6, numbers
+from job.credentials import credentials
+from job.field_names import fits, kind_of
+from job.papers import accounts, contacts, hosts, papers
+from job.private import NUMBER_KINDS, Found, emails, ipv6, numbers
+from job.shadow import shadow_of
 
 DEFAULT: tuple[str, ...] = ("email", "phone", "id_card", "card", "secret", "ip")
 """The kinds that are masked unless told otherwise."""
@@ -23,6 +26,10 @@ DEFAULT: tuple[str, ...] = ("email", "phone", "id_card", "card", "secret", "ip")
 ALIAS = re.compile(r"<([a-z][a-z0-9_]{0,31})-[0-9a-f]{10}>")
 _OWN_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _KEY_BYTES = 32
+_SHORT = 48
+_SHORT_KEPT = 4096
+"""Texts of so many characters are users, hosts and services, which come again and again; so many
+of them are remembered."""
 
 
 class Masker:
@@ -51,6 +58,7 @@ class Masker:
         self._numbers = not self._kinds.isdisjoint(NUMBER_KINDS)
         self._own = {name: _own_pattern(name, text) for name, text in (own or {}).items()}
         self.enabled = enabled
+        self._short: dict[str, tuple[str, dict[str, int]]] = {}
 
     def alias(self, kind: str, value: str) -> str:
         """The alias of a normalised value: the first 10 hex digits of its BLAKE2b under the key."""
@@ -58,14 +66,22 @@ class Masker:
         return f"<{kind}-{digest[:10]}>"
 
     def mask(self, text: str) -> tuple[str, dict[str, int]]:
-        """`text` with aliases, and how many values of each kind were replaced.
-
-        Repeated until nothing is left to replace: a value can stand where only the alias of its
-        neighbour makes it recognisable. Each round leaves less that is no alias, so it ends.
-        """
-        counts: dict[str, int] = {}
+        """`text` with aliases, and how many values of each kind were replaced."""
         if not self.enabled:
-            return text, counts
+            return text, {}
+        if len(text) > _SHORT:
+            return self._mask(text)
+        known = self._short.get(text)
+        if known is None:
+            if len(self._short) >= _SHORT_KEPT:
+                self._short.clear()
+            known = self._short[text] = self._mask(text)
+        return known[0], dict(known[1])
+
+    def _mask(self, text: str) -> tuple[str, dict[str, int]]:
+        """Repeated until nothing is left to replace: a value can stand where only the alias of its
+        neighbour makes it recognisable. Each round leaves less that is no alias, so it ends."""
+        counts: dict[str, int] = {}
         while found := self._disjoint(text):
             parts = []
             done = 0
@@ -77,13 +93,21 @@ class Masker:
         return text, counts
 
     def mask_named(self, name: str, value: str) -> tuple[str, dict[str, int]]:
-        """The alias of `value` as a whole where the name of its field says that it is a credential;
+        """The alias of `value` as a whole where the name of its field says that it is private;
         otherwise `value` as it is, for `mask` to look into."""
-        if not self.enabled or "secret" not in self._kinds or not names_a_credential(name):
+        kind = kind_of(name) if self.enabled else None
+        if kind is None or ALIAS.fullmatch(value) or not fits(kind, value):
             return value, {}
-        if len(value) < 4 or ALIAS.fullmatch(value) or (value.isdigit() and len(value) < 6):
+        if kind == "password":
+            kind = "secret"
+        if kind not in self._kinds:
             return value, {}
-        return self.alias("secret", value), {"secret": 1}
+        if kind != "secret":
+            # As `mask` would say it, so that a value has one alias wherever it stands.
+            masked, counts = self.mask(value)
+            if counts:
+                return masked, counts
+        return self.alias(kind, value), {kind: 1}
 
     def _disjoint(self, text: str) -> list[Found]:
         """What to replace, left to right: credentials win over what lies inside them, then own
@@ -102,16 +126,25 @@ class Masker:
 
     def _find(self, text: str) -> list[Found]:
         kinds = self._kinds
-        shadow = as_ascii(text)
+        shadow = shadow_of(text)
         found = credentials(shadow) if "secret" in kinds else []
         for name, pattern in self._own.items():
             found += (Found(*m.span(), name, m[0]) for m in pattern.finditer(text) if m[0])
-        if "@" in shadow and "email" in kinds:
-            found += emails(shadow)
+        if "email" in kinds and "@" in shadow.text:
+            found += emails(shadow.text)
+        if "id_card" in kinds:
+            found += papers(shadow)
+        if "card" in kinds:
+            found += accounts(shadow)
+        if "phone" in kinds:
+            found += contacts(shadow)
         if self._numbers:
-            found += [one for one in numbers(shadow) if one.kind in kinds]
-        if "ip" in kinds and ("::" in shadow or shadow.count(":") >= 7):
-            found += ipv6(shadow)
+            found += [one for one in numbers(shadow.text) if one.kind in kinds]
+        if "ip" in kinds:
+            if "ip-" in shadow.hints:
+                found += hosts(shadow)
+            if "::" in shadow.text or shadow.text.count(":") >= 7:
+                found += ipv6(shadow.text)
         return found
 
 

@@ -45,7 +45,7 @@ _NOT_A_TOP_DOMAIN = re.compile(
 
 _NUMBER = re.compile(
     r"""
-    [0-9+(] (?<! [A-Za-z0-9_] . ) (?<! [A-Za-z0-9_]\. . ) (?<! [A-Za-z_]- . )
+    [0-9+(] (?<! [A-Za-z0-9] . ) (?<! [A-Za-z0-9_]\. . ) (?<! [A-Za-z_]- . )
     (?= [0-9.()+ -]{6} )                                  # the shortest is 1.1.1.1
     (?:
       (?P<ip> (?<=[0-9]) [0-9]{0,2} \. [0-9]{1,3} \. [0-9]{1,3} \. [0-9]{1,3} )
@@ -53,11 +53,12 @@ _NUMBER = re.compile(
       (?P<mobile> (?: (?<=1) | (?<=8)6[ -]?1 | (?<=0)086[ -]?1 | (?<=\+)86[ -]?1
           | (?<=\()\+86\)[ ]?1 )
         (?: 3[0-9] | 4[5-9] | 5[0-35-9] | 6[2567] | 7[0-8] | 8[0-9] | 9[0-35-9] )
-        [ -]? [0-9]{4} [ -]? [0-9]{4} )
-    | (?P<landline>
+        (?: [ -]? [0-9]{4} [ -]? [0-9]{4} | \. [0-9]{4} \. [0-9]{4} ) )
+    | (?P<mark> (?<=[1-9]) [0-9]{16} [0-9Xx] )
+    | (?<! _ . ) (?: (?P<landline>
         (?: (?<=0) (?: 10 | 2[0-9] | [3-9][0-9]{2} ) [ -] [1-9][0-9]{2,3}[ -]?[0-9]{4}
           | (?<=\() 0 (?: 10 | 2[0-9] | [3-9][0-9]{2} ) \) [ -]? [1-9][0-9]{2,3}[ -]?[0-9]{4}
-          | (?<=\+) 86[ -]? \(? 0? (?: 10 | 2[0-9] | [3-9][0-9]{2} ) \)? [ -]?
+          | (?: (?<=\+) | (?<=0)0 ) 86[ -]? \(? 0? (?: 10 | 2[0-9] | [3-9][0-9]{2} ) \)? [ -]?
             [1-9][0-9]{2,3}[ -]?[0-9]{4} )
         (?: - [0-9]{1,5} )? )
     | (?P<nanp>
@@ -65,16 +66,17 @@ _NUMBER = re.compile(
           | (?<=\() [2-9][0-9]{2} \) [ -]? [2-9][0-9]{2} [-. ] [0-9]{4}
           | (?: (?<=1) | (?<=\+)1 ) [-. ]? \(? [2-9][0-9]{2} \)? [-. ] [2-9][0-9]{2} [-. ] [0-9]{4}
           | (?<=\+)1 [2-9][0-9]{9} ) )
-    | (?P<abroad> (?<=\+) [2-9][0-9]{0,2} (?: [ .-]? \(? [0-9]{1,4} \)? ){2,6} (?<=[0-9]) )
+    | (?P<abroad> (?: (?<=\+) | (?<=0)0(?=[2-9][0-9]{0,2}[ ]) ) [2-9][0-9]{0,2}
+        (?: [ .-]? \(? [0-9]{1,4} \)? ){2,6} (?<=[0-9]) )
     | (?P<ssn> (?<=[0-8]) [0-9]{2} - [0-9]{2} - [0-9]{4} )
-    | (?P<digits> (?<=[0-9]) [0-9]{12,18} | (?<=[1-9]) [0-9]{16}[Xx] )
+    | (?P<digits> (?<=[0-9]) [0-9]{12,18} )
     | (?P<groups> (?<=[2-9]) [0-9]{3} (?P<gap>[ -])
         (?: [0-9]{4} (?P=gap) [0-9]{4} (?P=gap) [0-9]{1,4} (?: (?P=gap) [0-9]{1,3} )?
           | [0-9]{6} (?P=gap) [0-9]{4,5} ) )
     | (?P<bare> (?<=[0-9]) [0-9]{6,11} )
-      ) (?! -[0-9] )
+      ) (?! _ ) ) (?! -[0-9] )
     )
-    (?! [A-Za-z0-9_] | \.[0-9] )
+    (?! [A-Za-z0-9] | \.[0-9] )
     """,
     re.VERBOSE,
 )
@@ -121,10 +123,6 @@ _ID_BORN = re.compile(r"[1-9][0-9]{5}(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]
 _IPV6 = re.compile(
     r"[0-9A-Fa-f:](?<![0-9A-Za-z_:.].)[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![0-9A-Za-z_:])"
 )
-_FULL_WIDTH = re.compile("[０-９＠]")
-_TO_ASCII = {
-    0xFF00 + c - 0x20: c for c in range(0x21, 0x7F) if chr(c).isalnum() or chr(c) in "@.-+_"
-}
 
 
 def emails(text: str) -> list[Found]:
@@ -162,14 +160,15 @@ def _judge(text: str, match: re.Match[str]) -> Found | None:
             return Found(start, end, "ip", match[0])
         return None
     if notation == "mobile":
-        if len(match[0]) == 11 and _called_otherwise(before):
+        if len(match[0]) == 11 and _called_otherwise(before.rstrip("_")):
             return None
         return Found(start, end, "phone", digits[-11:])
     if notation == "landline":
-        return Found(start, end, "phone", digits.removeprefix("86"))
+        return Found(start, end, "phone", digits.removeprefix("00").removeprefix("86"))
     if notation == "nanp":
         return Found(start, end, "phone", digits[-10:])
     if notation == "abroad":
+        digits = digits.lstrip("0")
         return Found(start, end, "phone", digits) if 8 <= len(digits) <= 15 else None
     if notation == "ssn":
         area, group, serial = match[0].split("-")
@@ -234,11 +233,3 @@ def ipv6(text: str) -> list[Found]:
         if any(c.isdigit() for c in match[0]):
             found.append(Found(*match.span(), "ip", address.compressed))
     return found
-
-
-def as_ascii(text: str) -> str:
-    """The same text, character for character, with full-width digits, letters and `@` as ASCII
-    where it has such digits: what is written in them is as private."""
-    if text.isascii() or not _FULL_WIDTH.search(text):
-        return text
-    return text.translate(_TO_ASCII)
