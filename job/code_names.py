@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from job.instructions import Language
@@ -24,6 +24,10 @@ _SHARE = 1 / 3
 frequent one counts, but a third of graver ones outweighs a majority of lighter ones."""
 
 _CLAUSE_END = re.compile(r"[。！？；，;!?\n]|[.,:](?=\s)")
+
+
+Aspect = tuple[Severity, Basis | None]
+"""What is counted of an issue: how grave it is, and whence its cause (None: it has none)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +45,33 @@ class ThemeIssue:
 @dataclass(frozen=True, slots=True)
 class ThemeInput:
     """A theme to be named. `issues`: the most telling first (the representative text, then the
-    most frequent), at least one."""
+    most frequent), at least one. `others`: how many more there are, whose words are not at hand,
+    by severity and basis (None: no cause)."""
 
     id: str
     issues: tuple[ThemeIssue, ...]
+    others: Mapping[Aspect, int] = field(default_factory=dict)
+
+    @property
+    def aspects(self) -> Counter[Aspect]:
+        """All issues of the theme by severity and basis."""
+        counts: Counter[Aspect] = Counter(self.others)
+        for issue in self.issues:
+            counts[issue.severity, issue.basis if issue.cause else None] += issue.count
+        return counts
+
+    @property
+    def severities(self) -> Counter[Severity]:
+        """All issues of the theme by severity."""
+        counts: Counter[Severity] = Counter()
+        for (severity, _), count in self.aspects.items():
+            counts[severity] += count
+        return counts
 
     @property
     def count(self) -> int:
         """Issues of the theme."""
-        return sum(issue.count for issue in self.issues)
+        return self.aspects.total()
 
     @property
     def shown(self) -> tuple[ThemeIssue, ...]:
@@ -74,9 +96,8 @@ class ThemeName:
     named_by: Literal["model", "code"]
 
 
-def severity_of(issues: Sequence[ThemeIssue]) -> Severity:
+def severity_of(counts: Counter[Severity]) -> Severity:
     """The gravest severity that a third of the issues have or exceed."""
-    counts = _by_severity(issues)
     reached = 0
     for severity in reversed(SEVERITIES):
         reached += counts[severity]
@@ -90,16 +111,17 @@ def code_name(theme: ThemeInput, language: Language) -> ThemeName:
     own = [i for i in theme.issues if language_of(i.event) == language] or list(theme.issues)
     event = own[0].event
     cause = _most_frequent(own, lambda issue: issue.cause)
-    stated = sum(i.count for i in theme.issues if i.cause and i.basis == "stated")
-    inferred = sum(i.count for i in theme.issues if i.cause and i.basis == "inferred")
+    bases: Counter[Basis | None] = Counter()
+    for (_, basis), count in theme.aspects.items():
+        bases[basis] += count
     return ThemeName(
         title=title_of(event),
         summary=_sentence(event, language),
         cause=cause,
-        basis="stated" if stated > inferred else "inferred",
+        basis="stated" if bases["stated"] > bases["inferred"] else "inferred",
         action=_most_frequent(own, lambda issue: issue.suggestion),
-        severity=severity_of(theme.issues),
-        severity_reason=severity_reason(theme.issues, language),
+        severity=severity_of(theme.severities),
+        severity_reason=severity_reason(theme.severities, language),
         named_by="code",
     )
 
@@ -126,9 +148,8 @@ _SEVERITY_WORDS: dict[Severity, str] = {
 }
 
 
-def severity_reason(issues: Sequence[ThemeIssue], language: Language) -> str:
+def severity_reason(counts: Counter[Severity], language: Language) -> str:
     """How the issues of a theme are spread over the severities, in words with counts."""
-    counts = _by_severity(issues)
     present = [s for s in reversed(SEVERITIES) if counts[s]]
     if language == "zh":
         listed = "、".join(f"{_SEVERITY_WORDS[s]} {counts[s]} 条" for s in present)
@@ -136,13 +157,6 @@ def severity_reason(issues: Sequence[ThemeIssue], language: Language) -> str:
     noun = "issue" if counts.total() == 1 else "issues"
     listed = ", ".join(f"{counts[s]} {s}" for s in present)
     return f"Of {counts.total()} {noun}: {listed}"
-
-
-def _by_severity(issues: Sequence[ThemeIssue]) -> Counter[Severity]:
-    counts: Counter[Severity] = Counter()
-    for issue in issues:
-        counts[issue.severity] += issue.count
-    return counts
 
 
 def _most_frequent(

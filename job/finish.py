@@ -1,85 +1,150 @@
 """Unfinished result files + themes -> what a run leaves beside its report.
 
 Invariant: a finished result file holds exactly the rows of the unfinished one it came from, with
-the themes of their issues filled in.
+the themes of their issues filled in; a file at a time is in work, some rows of it in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow as pa
 import pyarrow.compute as pc
-import ray
 
-from job.records import RESULT_SCHEMA, Result, results_to_table, table_to_results
+from job.code_names import Aspect
+from job.issues import OUTCOMES
+from job.records import ISSUE_TYPE, RESULT_SCHEMA, Result, table_to_results
 from job.run_folder import RunFolder
+from job.spread import held, spread
+from job.theme_index import ThemeIndex
+from job.themes import ThemeText
 from job.write import appearing, read_tables, write_table
 
-ThemeKey = tuple[str, str, str | None]
-"""Outcome, event and cause of an issue: what decides its theme."""
+LISTED = ("failed", "review")
+"""Ways to end that have a list of their own."""
 
 
 def finish_results(
-    folder: RunFolder, unfinished: Sequence[Path], themes: Mapping[ThemeKey, str]
-) -> None:
-    """Write `results/part-*.parquet`, in parallel, in the order of `unfinished`."""
+    folder: RunFolder, unfinished: Sequence[Path], index: ThemeIndex
+) -> dict[str, Counter[Aspect]]:
+    """Write `results/part-*.parquet`, in parallel, in the order of `unfinished`; the issues of each
+    theme by severity and basis."""
     folder.results.mkdir(exist_ok=True)
-    shared = ray.put(dict(themes))
     parts = [folder.results / f"part-{n:05d}.parquet" for n in range(len(unfinished))]
     for leftover in set(folder.result_files()) - set(parts):
         leftover.unlink()
-    finish = ray.remote(_finish_part)
-    ray.get(
-        [
-            finish.remote(source, part, shared)
-            for source, part in zip(unfinished, parts, strict=True)
+    tally: dict[str, Counter[Aspect]] = {}
+    pairs = zip(unfinished, parts, strict=True)
+    for counts in spread(_finish_part, pairs, held(index)):
+        for theme, aspects in counts.items():
+            tally.setdefault(theme, Counter()).update(aspects)
+    return tally
+
+
+def _finish_part(pair: tuple[Path, Path], index: ThemeIndex) -> dict[str, Counter[Aspect]]:
+    """One file: where it is and where it is to be."""
+    source, part = pair
+    themes = _Themes(index)
+    write_table(part, (themes.fill_in(table) for table in read_tables([source])), RESULT_SCHEMA)
+    return themes.tally
+
+
+@dataclass(slots=True)
+class _Themes:
+    """Fills the themes of issues in, and counts them."""
+
+    index: ThemeIndex
+    tally: dict[str, Counter[Aspect]] = field(default_factory=dict)
+    _known: dict[ThemeText, str | None] = field(default_factory=dict)
+
+    def fill_in(self, table: pa.Table) -> pa.Table:
+        """`table` with the theme of each issue that has one."""
+        lists = pa.concat_arrays(table["issues"].chunks or [pa.array([], _ISSUES)])
+        issues = lists.flatten()
+        if len(issues) == 0:
+            return table
+        outcomes = table["outcome"].take(pc.list_parent_indices(lists)).to_pylist()
+        columns = {name: pc.struct_field(issues, name) for name in ISSUE_TYPE.names}
+        events, causes = columns["event"].to_pylist(), columns["cause"].to_pylist()
+        texts = [
+            ThemeText(event, cause, OUTCOMES[outcome]) if outcome in OUTCOMES else None
+            for outcome, event, cause in zip(outcomes, events, causes, strict=True)
         ]
-    )
+        self._learn(text for text in texts if text is not None)
+        themes = [None if text is None else self._known[text] for text in texts]
+        severities, bases = columns["severity"].to_pylist(), columns["basis"].to_pylist()
+        for theme, cause, severity, basis in zip(themes, causes, severities, bases, strict=True):
+            if theme is not None:
+                aspect = (severity, basis if cause else None)
+                self.tally.setdefault(theme, Counter())[aspect] += 1
+        columns["theme"] = pa.array(themes, pa.string())
+        filled = pa.StructArray.from_arrays(list(columns.values()), fields=list(ISSUE_TYPE))
+        offsets = pc.subtract(lists.offsets, lists.offsets[0])
+        column = pa.ListArray.from_arrays(offsets, filled)
+        at = table.schema.get_field_index("issues")
+        return table.set_column(at, table.schema.field(at), column)
+
+    def _learn(self, texts: Iterable[ThemeText]) -> None:
+        new = list(dict.fromkeys(text for text in texts if text not in self._known))
+        self._known.update(zip(new, self.index.of_texts(new), strict=True))
 
 
-def _finish_part(source: Path, part: Path, themes: Mapping[ThemeKey, str]) -> None:
-    tables = (
-        results_to_table(with_themes(result, themes) for result in table_to_results(table))
-        for table in read_tables([source])
-    )
-    write_table(part, tables, RESULT_SCHEMA)
-
-
-def with_themes(result: Result, themes: Mapping[ThemeKey, str]) -> Result:
-    """`result` with the theme of each issue, where it has one."""
-    if not result.issues:
-        return result
-    outcome = result.outcome or ""
-    return replace(
-        result,
-        issues=tuple(
-            replace(issue, theme=themes.get((outcome, issue.event, issue.cause)))
-            for issue in result.issues
-        ),
-    )
+_ISSUES = RESULT_SCHEMA.field("issues").type
 
 
 def write_outcomes(folder: RunFolder) -> None:
     """Write `failed.jsonl`, `review.jsonl` and `rejected.jsonl`; empty ones too, so that a reader
     can tell none from not written."""
-    _write_lines(folder.root / "failed.jsonl", _chosen(folder, "failed", _failed))
-    _write_lines(folder.root / "review.jsonl", _chosen(folder, "review", _reviewed))
-    rejected = (path.read_bytes() for path in sorted(folder.rejected.glob("*.jsonl")))
-    with appearing(folder.root / "rejected.jsonl") as hidden, hidden.open("wb") as file:
-        file.writelines(rejected)
+    lists = folder.work / "lists"
+    for via in LISTED:
+        (lists / via).mkdir(parents=True, exist_ok=True)
+    made = list(spread(_list_part, folder.result_files(), lists))
+    for number, via in enumerate(LISTED):
+        _join(folder.root / f"{via}.jsonl", (paths[number] for paths in made))
+    _join(folder.root / "rejected.jsonl", sorted(folder.rejected.glob("*.jsonl")))
+    shutil.rmtree(lists)
 
 
-def _chosen(folder: RunFolder, via: str, row: Any) -> Iterable[dict[str, Any]]:
-    for table in read_tables(folder.result_files()):
+def _join(path: Path, parts: Iterable[Path | None]) -> None:
+    with appearing(path) as hidden, hidden.open("wb") as file:
+        for part in parts:
+            if part is not None:
+                with part.open("rb") as lines:
+                    shutil.copyfileobj(lines, file, _COPIED)
+
+
+_COPIED = 2**20
+"""Bytes copied at once."""
+
+
+def _list_part(part: Path, lists: Path) -> list[Path | None]:
+    """The lists of one result file, None where it has nothing for one."""
+    made: list[Path | None] = []
+    for via, row in zip(LISTED, (_failed, _reviewed), strict=True):
+        path = lists / via / f"{part.stem}.jsonl"
+        found = False
+        for table in read_tables([part], columns=["via"]):
+            found = found or pc.any(pc.equal(table["via"], via)).as_py()
+        made.append(path if found else None)
+        if found:
+            with appearing(path) as hidden, hidden.open("wb") as file:
+                file.writelines(_lines(part, via, row))
+    return made
+
+
+def _lines(part: Path, via: str, row: Any) -> Iterator[bytes]:
+    for table in read_tables([part]):
         for result in table_to_results(table.filter(pc.equal(table["via"], via))):
-            yield row(result)
+            yield orjson.dumps(row(result), option=orjson.OPT_APPEND_NEWLINE)
 
 
-def _failed(result: Result) -> dict[str, Any]:
+def _failed(result: Result) -> Mapping[str, Any]:
     return _where(result) | {
         "reason": result.reason,
         "provider_message": result.provider_message,
@@ -87,7 +152,7 @@ def _failed(result: Result) -> dict[str, Any]:
     }
 
 
-def _reviewed(result: Result) -> dict[str, Any]:
+def _reviewed(result: Result) -> Mapping[str, Any]:
     return _where(result) | {
         "reason": result.reason,
         "outcome": result.outcome,
@@ -98,8 +163,3 @@ def _reviewed(result: Result) -> dict[str, Any]:
 def _where(result: Result) -> dict[str, Any]:
     record = result.record
     return {name: getattr(record, name) for name in ("id", "source", "position", "text")}
-
-
-def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    with appearing(path) as hidden, hidden.open("wb") as file:
-        file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)

@@ -1,117 +1,96 @@
-"""The issues of a run -> its themes, with names, and which issue belongs to which.
+"""The issues of a run -> its themes, and their names.
+
+Grouping comes first (`group_issues`), then every issue is given its theme and counted
+(`finish.py`), then the themes are named by what they hold (`name_groups`).
 
 Invariant: the groups depend on the distinct issues alone, not on the order of the result files; an
-issue of a problem or of praise has exactly one theme, one of any other outcome none.
+issue of a problem or of praise has one theme, or none where the run has more distinct ones than can
+be grouped and it is like none of those that were.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import Any, cast
 
 from job.calibrate import space_of
-from job.code_names import ThemeInput, ThemeIssue, ThemeName, code_name
+from job.code_names import Aspect, ThemeInput, ThemeIssue, ThemeName, code_name
 from job.embed import open_embedder
-from job.finish import ThemeKey
 from job.instructions import Language
+from job.issues import SAMPLE, Sample, sample_issues
 from job.theme_ids import continue_ids
+from job.theme_index import ThemeIndex
 from job.theme_table import EarlierTheme
 from job.themes import ThemeGroup, ThemeText, group_texts
-from job.write import read_tables
 
-_OUTCOMES = {"problem": False, "positive": True}
-"""Outcomes whose issues have themes, and whether those are praise."""
-
-Detail = tuple[Any, ...]
-"""Basis, suggestion and severity of an issue."""
+Tally = Mapping[str, Counter[Aspect]]
+"""All issues of each theme, by severity and basis."""
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The themes of a run, the greatest first, their names by id, and the theme of each issue;
-    `space`: the embedding model they were formed by."""
+    """The themes of a run and what they were formed of. `texts` are what the members of a group
+    are indices of; `index` gives the theme of any text; `space`: the embedding model."""
 
-    groups: list[ThemeGroup]
-    names: dict[str, ThemeName]
-    themes: dict[ThemeKey, str]
-    space: str
-
-
-@dataclass(slots=True)
-class DistinctIssues:
-    """Every distinct (event, cause) with how its issues differ in the rest."""
-
-    details: dict[ThemeText, Counter[Detail]] = field(default_factory=dict)
-
-    def add(self, outcome: str, issue: dict[str, Any]) -> None:
-        """Count one issue of a record of that outcome."""
-        text = ThemeText(issue["event"], issue["cause"], _OUTCOMES[outcome])
-        detail = (issue["basis"], issue["suggestion"], issue["severity"])
-        self.details.setdefault(text, Counter())[detail] += 1
-
-
-def collect_issues(results: Iterable[Path]) -> DistinctIssues:
-    """The distinct issues of result files, read a bounded number of rows at a time."""
-    found = DistinctIssues()
-    wanted = pa.array(list(_OUTCOMES))
-    for table in read_tables(results, columns=["outcome", "issues"]):
-        for row in table.filter(pc.is_in(table["outcome"], wanted)).to_pylist():
-            for issue in row["issues"]:
-                found.add(row["outcome"], issue)
-    return found
+    groups: list[ThemeGroup] = field(default_factory=list)
+    texts: list[ThemeText] = field(default_factory=list)
+    sample: Sample = field(default_factory=Sample)
+    index: ThemeIndex = field(default_factory=ThemeIndex)
+    space: str = ""
 
 
 def group_issues(
-    results: Iterable[Path],
-    language: Language,
-    ask_names: Callable[[Sequence[ThemeInput]], dict[str, ThemeName]] | None,
-    earlier: Sequence[EarlierTheme] = (),
+    results: Sequence[Path], earlier: Sequence[EarlierTheme] = (), limit: int = SAMPLE
 ) -> Groups:
-    """Group the issues of the result files and name the groups. `ask_names` has the model name
-    those it can; the others, or all without it, get the code's own sentence. A theme that
-    continues one of `earlier` keeps its id."""
-    found = collect_issues(results).details
-    if not found:
-        return Groups([], {}, {}, "")
-    texts = sorted(found, key=lambda text: (text.event, text.cause or "", text.positive))
-    counts = [found[text].total() for text in texts]
+    """Group the issues of the result files, at most `limit` distinct ones of each polarity by
+    meaning. A theme that continues one of `earlier` keeps its id."""
+    sample = sample_issues(results, limit)
+    if not sample.details:
+        return Groups()
+    texts = sorted(sample.details, key=lambda text: (text.event, text.cause or "", text.positive))
+    counts = [sample.details[text].total() for text in texts]
     space_name, encode = open_embedder()
     space = space_of(space_name, encode)
-    groups = group_texts(texts, counts, space, encode)
+    groups = group_texts(texts, counts, space, encode, sample.counts)
     ids = continue_ids(groups, [theme for theme in earlier if theme.space == space_name])
     groups = [replace(group, id=ids[group.id]) for group in groups]
-    inputs = [_input(group, texts, found) for group in groups]
+    index = ThemeIndex.of(texts, groups, sample.complete)
+    return Groups(groups, texts, sample, index, space_name)
+
+
+def name_groups(
+    grouped: Groups,
+    tally: Tally,
+    language: Language,
+    ask_names: Callable[[Sequence[ThemeInput]], dict[str, ThemeName]] | None = None,
+) -> tuple[list[ThemeGroup], dict[str, ThemeName]]:
+    """The groups with all issues of the run counted, the greatest first, and their names by id.
+    `ask_names` has the model name those it can; the others, or all without it, get the code's own
+    sentence."""
+    groups = [replace(group, count=tally[group.id].total()) for group in grouped.groups]
+    groups.sort(key=lambda group: (-group.count, group.id))
+    inputs = [_input(group, grouped, tally[group.id]) for group in groups]
     names = {theme.id: code_name(theme, language) for theme in inputs}
-    if ask_names is not None:
+    if ask_names is not None and inputs:
         names |= ask_names(inputs)
-    outcomes = {positive: outcome for outcome, positive in _OUTCOMES.items()}
-    themes: dict[ThemeKey, str] = {
-        (outcomes[texts[i].positive], texts[i].event, texts[i].cause): group.id
-        for group in groups
-        for i in group.members
-    }
-    return Groups(groups, names, themes, space_name)
+    return groups, names
 
 
-def _input(
-    group: ThemeGroup, texts: Sequence[ThemeText], found: dict[ThemeText, Counter[Detail]]
-) -> ThemeInput:
+def _input(group: ThemeGroup, grouped: Groups, tally: Counter[Aspect]) -> ThemeInput:
     """What a theme is named by: its representative's issues first, then the most frequent."""
+    texts, details = grouped.texts, grouped.sample.details
     issues = [
         (i != group.representative, ThemeIssue(texts[i].event, texts[i].cause, *_named(d), n))
         for i in group.members
-        for d, n in found[texts[i]].items()
+        for d, n in details[texts[i]].items()
     ]
     issues.sort(key=lambda pair: (pair[0], -pair[1].count, pair[1].event, repr(pair[1])))
-    return ThemeInput(group.id, tuple(issue for _, issue in issues))
+    listed = ThemeInput(group.id, tuple(issue for _, issue in issues))
+    return replace(listed, others=tally - listed.aspects)
 
 
-def _named(detail: Detail) -> tuple[Any, Any, Any]:
-    basis, suggestion, severity = detail
-    return basis, suggestion, severity
+def _named(detail: tuple[str, str | None, str]) -> tuple[Any, Any, Any]:
+    return cast(tuple[Any, Any, Any], detail)

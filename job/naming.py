@@ -178,7 +178,7 @@ def _line(local_id: str, theme: ThemeInput, problems: Sequence[str]) -> str:
     ]
     line: dict[str, Any] = {
         "id": local_id,
-        "severity": severity_of(theme.issues),
+        "severity": severity_of(theme.severities),
         "issues": issues,
     }
     if problems:
@@ -214,7 +214,7 @@ def read_names(asked: NamingRequest, reply: str, language: Language) -> Names:
             cause=parts["cause"] or None,
             basis="stated" if own[0].get("basis") == "stated" else "inferred",
             action=parts["action"] or None,
-            severity=severity_of(theme.issues),
+            severity=severity_of(theme.severities),
             severity_reason=parts["severity_reason"],
             named_by="model",
         )

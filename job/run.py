@@ -24,7 +24,7 @@ from job.config import Settings
 from job.errors import JobError, StoppedEarly, TooManyFailed, UsageError
 from job.finish import finish_results, write_outcomes
 from job.fold import start_shards
-from job.grouping import group_issues
+from job.grouping import group_issues, name_groups
 from job.intake import Intake
 from job.join import join_members
 from job.ledger import count_vias, make_ledger, read_manifests, sum_counts
@@ -129,16 +129,18 @@ def _run(
         raise UsageError(str(view.stop))
     with stations.station("join"):
         unfinished = [*asked, *join_members(folder)]
+    table = folder.root / "themes.parquet"
     with stations.station("themes"):
+        grouped = group_issues(unfinished, read_themes(table))
+    with stations.station("results"):
+        tally = finish_results(folder, unfinished, grouped.index)
+        write_outcomes(folder)
+    with stations.station("names"):
         naming = None
         if isinstance(analyst, AnalyseSettings) and view.stop is None:
             naming = NamingCalls(analyst)
-        table = folder.root / "themes.parquet"
-        groups = group_issues(unfinished, plan.language, naming, read_themes(table))
-        write_themes(table, groups.groups, groups.names, groups.space)
-    with stations.station("results"):
-        finish_results(folder, unfinished, groups.themes)
-        write_outcomes(folder)
+        groups, names = name_groups(grouped, tally, plan.language, naming)
+        write_themes(table, groups, names, grouped.space)
     with stations.station("account"):
         calls = view.calls + naming.counts if naming else view.calls
         ledger = make_ledger(

@@ -11,17 +11,22 @@ its id follow from the day's texts alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from job.partition import partition, shape, without_common
 from job.template import template
 from job.text import language
 from job.theme_ids import theme_id
 from job.theme_space import Encode, ThemeSpace, Vectors
+
+DIGEST_BYTES = 16
+"""Of what a text says without what varies: no two of any day are equal by chance."""
 
 _PLACEHOLDER = re.compile(r"<[^<>\s]{0,80}>")
 
@@ -53,18 +58,28 @@ class ThemeGroup:
 
 
 def group_texts(
-    texts: Sequence[ThemeText], counts: Sequence[int], space: ThemeSpace, encode: Encode
+    texts: Sequence[ThemeText],
+    counts: Sequence[int],
+    space: ThemeSpace,
+    encode: Encode,
+    totals: Mapping[bytes, int] | None = None,
 ) -> list[ThemeGroup]:
     """Themes of distinct `texts`, each of which occurred `counts` times; the theme with most issues
-    first, equal ones by id. `encode` must be of the model of `space`."""
+    first, equal ones by id. `encode` must be of the model of `space`. `totals`, by digest: how
+    often what a text says occurred, where `texts` lacks some of the ways in which it varied."""
     groups: list[ThemeGroup] = []
     for positive in (False, True):
         alike: dict[ThemeText, list[int]] = {}
         for i, text in enumerate(texts):
             if text.positive == positive:
-                alike.setdefault(_plain(text), []).append(i)
+                alike.setdefault(plain_text(text), []).append(i)
         if alike:
-            groups += _themes(dict(sorted(alike.items())), texts, counts, space, encode)
+            alike = dict(sorted(alike.items()))
+            weights = [
+                (totals or {}).get(_digest(text), sum(counts[i] for i in rows))
+                for text, rows in alike.items()
+            ]
+            groups += _themes(alike, texts, counts, np.array(weights), space, encode)
     return sorted(groups, key=lambda group: (-group.count, group.id))
 
 
@@ -72,15 +87,16 @@ def _themes(
     alike: dict[ThemeText, list[int]],
     texts: Sequence[ThemeText],
     counts: Sequence[int],
+    weights: NDArray[np.int64],
     space: ThemeSpace,
     encode: Encode,
 ) -> list[ThemeGroup]:
-    """Themes of texts of one polarity; `alike` are those that differ only in what varies."""
+    """Themes of texts of one polarity; `alike` are those that differ only in what varies, `weights`
+    how often each such lot occurred."""
     plain = list(alike)
     positive = plain[0].positive
     prior = space.prior(positive)
     places = _places(plain, space, encode)
-    weights = np.array([sum(counts[i] for i in alike[text]) for text in plain])
     centred = without_common(places, [language(text.event) for text in plain])
     themes = []
     for rows in partition(centred, weights, prior):
@@ -111,12 +127,22 @@ def _places(texts: Sequence[ThemeText], space: ThemeSpace, encode: Encode) -> Ve
     return space.place_problems(vectors[: len(texts)], vectors[len(texts) :])
 
 
-def _plain(text: ThemeText) -> ThemeText:
+def plain_text(text: ThemeText) -> ThemeText:
     """`text` without numbers, ids and aliases, which say nothing about the cause but weigh as much
     as words in a vector. Of a problem without a cause the event stands for it; praise has none."""
     event = _words(text.event)
     cause = None if text.positive else _words(text.cause or text.event)
     return ThemeText(event, cause, text.positive)
+
+
+def digest(text: ThemeText) -> bytes:
+    """What is equal for texts that differ only in what varies."""
+    return _digest(plain_text(text))
+
+
+def _digest(plain: ThemeText) -> bytes:
+    said = "\0".join(_content(plain)).encode("utf-8", "surrogatepass")
+    return blake2b(said, digest_size=DIGEST_BYTES).digest()
 
 
 def _words(text: str) -> str:

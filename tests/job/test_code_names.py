@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from job.code_names import (
     TITLE_CHARACTERS,
+    ThemeInput,
     code_name,
     severity_of,
     severity_reason,
@@ -57,13 +58,20 @@ def test_a_third_of_graver_issues_decides_the_severity(
     counts: dict[Severity, int], expected: Severity
 ) -> None:
     issues = [issue(severity=severity, count=count) for severity, count in counts.items()]
-    assert severity_of(issues) == expected
+    assert severity_of(theme(*issues).severities) == expected
 
 
 def test_the_reason_for_the_severity_counts() -> None:
     issues = [issue(severity="low", count=2), issue(severity="high", count=1)]
-    assert severity_reason(issues, "en") == "Of 3 issues: 1 high, 2 low"
-    assert severity_reason(issues, "zh") == "共 3 条问题：高 1 条、低 2 条"
+    assert severity_reason(theme(*issues).severities, "en") == "Of 3 issues: 1 high, 2 low"
+    assert severity_reason(theme(*issues).severities, "zh") == "共 3 条问题：高 1 条、低 2 条"
+
+
+def test_issues_whose_words_are_not_at_hand_count_too() -> None:
+    more = ThemeInput("t-1", (issue(severity="low"),), {("high", "inferred"): 2, ("low", None): 1})
+    name = code_name(more, "en")
+    assert (more.count, name.severity, name.basis) == (4, "high", "inferred")
+    assert name.severity_reason == "Of 4 issues: 2 high, 2 low"
 
 
 @pytest.mark.parametrize(

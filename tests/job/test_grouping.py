@@ -1,13 +1,20 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from job.grouping import Groups, collect_issues, group_issues
-from job.records import RESULT_SCHEMA, Issue, Outcome, Result, results_to_table
-from job.theme_table import read_themes, write_themes
-from job.write import write_table
+from job.code_names import ThemeName
+from job.finish import finish_results
+from job.grouping import group_issues, name_groups
+from job.issues import sample_issues
+from job.records import RESULT_SCHEMA, Issue, Outcome, Result, results_to_table, table_to_results
+from job.run_folder import RunFolder
+from job.theme_table import EarlierTheme, read_themes, write_themes
+from job.themes import ThemeGroup
+from job.write import read_tables, write_table
 from tests.job.make import record
 
 
@@ -41,59 +48,107 @@ OTHERS: list[tuple[Outcome, str, str | None]] = [
 ]
 
 
+Key = tuple[str, str, str | None]
+
+
+@dataclass
+class Grouped:
+    """A run's themes: the theme of each issue by outcome, event and cause, and their names."""
+
+    groups: list[ThemeGroup]
+    themes: dict[Key, str | None]
+    names: dict[str, ThemeName]
+
+
+def group(
+    paths: list[Path], folder: Path, earlier: Sequence[EarlierTheme] = (), limit: int = 100
+) -> Grouped:
+    """Group, finish and name as a run does; themes.parquet is in `folder`."""
+    folder.mkdir(exist_ok=True)
+    grouped = group_issues(paths, earlier, limit)
+    tally = finish_results(RunFolder(folder), paths, grouped.index)
+    groups, names = name_groups(grouped, tally, "en")
+    write_themes(folder / "themes.parquet", groups, names, grouped.space)
+    themes: dict[Key, str | None] = {}
+    for table in read_tables(RunFolder(folder).result_files()):
+        for result in table_to_results(table):
+            for each in result.issues:
+                themes[result.outcome or "", each.event, each.cause] = each.theme
+    return Grouped(groups, themes, names)
+
+
 @pytest.fixture(scope="module")
-def first_day(tmp_path_factory: pytest.TempPathFactory) -> tuple[Groups, Path]:
+def first_day(tmp_path_factory: pytest.TempPathFactory) -> tuple[Grouped, Path]:
     folder = tmp_path_factory.mktemp("first")
     paths = results(folder / "a.parquet", [*REFUNDS, *PRINTER, *PRAISE, *OTHERS])
-    groups = group_issues(paths, "en", None)
-    write_themes(folder / "themes.parquet", groups.groups, groups.names, groups.space)
-    return groups, folder / "themes.parquet"
+    return group(paths, folder), folder / "themes.parquet"
 
 
-def test_issues_of_problems_and_praise_have_one_theme_each(first_day: tuple[Groups, Path]) -> None:
-    groups, _ = first_day
-    refund = {groups.themes[outcome, event, cause] for outcome, event, cause in REFUNDS}
-    printer = {groups.themes[outcome, event, cause] for outcome, event, cause in PRINTER}
-    praise = {groups.themes[outcome, event, cause] for outcome, event, cause in PRAISE}
+def test_issues_of_problems_and_praise_have_one_theme_each(first_day: tuple[Grouped, Path]) -> None:
+    grouped, _ = first_day
+    refund = {grouped.themes[key] for key in REFUNDS}
+    printer = {grouped.themes[key] for key in PRINTER}
+    praise = {grouped.themes[key] for key in PRAISE}
     assert len(refund) == len(printer) == len(praise) == 1
-    assert len(refund | printer | praise) == 3
-    assert sum(group.count for group in groups.groups) == 6
-    assert set(groups.names) == {group.id for group in groups.groups}
+    assert refund | printer | praise == {group.id for group in grouped.groups}
+    assert {grouped.themes[key] for key in OTHERS if key in grouped.themes} == {None}
+    assert [group.count for group in grouped.groups] == [3, 2, 1]
+    assert set(grouped.names) == {group.id for group in grouped.groups}
 
 
 def test_the_order_of_the_files_changes_nothing(
-    first_day: tuple[Groups, Path], tmp_path: Path
+    first_day: tuple[Grouped, Path], tmp_path: Path
 ) -> None:
-    groups, _ = first_day
     paths = [
         *results(tmp_path / "b.parquet", PRAISE + list(reversed(PRINTER))),
-        *results(tmp_path / "c.parquet", list(reversed(REFUNDS))),
+        *results(tmp_path / "c.parquet", [*OTHERS, *reversed(REFUNDS)]),
     ]
-    assert group_issues(paths, "en", None).themes == groups.themes
+    again = group(paths, tmp_path)
+    assert again.themes == first_day[0].themes
+    assert again.names == first_day[0].names
 
 
 def test_a_theme_keeps_its_id_on_the_next_day(
-    first_day: tuple[Groups, Path], tmp_path: Path
+    first_day: tuple[Grouped, Path], tmp_path: Path
 ) -> None:
-    groups, table = first_day
+    grouped, table = first_day
     reworded: list[tuple[Outcome, str, str | None]] = [
         ("problem", "my refund is late again", "refunds wait for a weekly approval by finance"),
         ("problem", "还没收到退款", "退款要等财务每周审批"),
     ]
     earlier = read_themes(table)
-    assert {theme.id for theme in earlier} == {group.id for group in groups.groups}
-    again = group_issues(results(tmp_path / "d.parquet", reworded), "en", None, earlier)
-    assert {again.themes[key] for key in reworded} == {groups.themes[REFUNDS[0]]}
-    alone = group_issues(results(tmp_path / "e.parquet", reworded), "en", None)
-    assert {alone.themes[key] for key in reworded} != {groups.themes[REFUNDS[0]]}
+    assert {theme.id for theme in earlier} == {group.id for group in grouped.groups}
+    paths = results(tmp_path / "d.parquet", reworded)
+    again = group(paths, tmp_path / "again", earlier)
+    assert {again.themes[key] for key in reworded} == {grouped.themes[REFUNDS[0]]}
+    alone = group(paths, tmp_path / "alone")
+    assert {alone.themes[key] for key in reworded} != {grouped.themes[REFUNDS[0]]}
 
 
 def test_a_day_without_issues_has_no_themes(tmp_path: Path) -> None:
-    groups = group_issues(results(tmp_path / "a.parquet", OTHERS), "en", None)
-    assert (groups.groups, groups.themes) == ([], {})
+    grouped = group(results(tmp_path / "a.parquet", OTHERS[:1]), tmp_path)
+    assert grouped.groups == []
     assert read_themes(tmp_path / "nowhere.parquet") == []
 
 
 def test_issues_that_say_the_same_are_counted_together(tmp_path: Path) -> None:
-    found = collect_issues(results(tmp_path / "a.parquet", [*PRINTER, *PRINTER]))
-    assert [details.total() for details in found.details.values()] == [2, 2]
+    sample = sample_issues(results(tmp_path / "a.parquet", [*PRINTER, *PRINTER]))
+    assert [details.total() for details in sample.details.values()] == [2, 2]
+    assert sorted(sample.counts.values()) == [2, 2]
+
+
+def test_of_more_issues_than_are_grouped_those_worded_alike_join_and_others_stay_alone(
+    tmp_path: Path,
+) -> None:
+    often = [*REFUNDS[:1] * 5, *PRINTER[:1] * 4]
+    rare: list[tuple[Outcome, str, str | None]] = [
+        ("problem", "the refund still has not arrived", "finance approves refunds once a week"),
+        ("problem", "an elephant sat on the piano", "nobody closed the gate"),
+    ]
+    paths = results(tmp_path / "a.parquet", [*often, *rare])
+    # Half of the sample are the most frequent; whichever is drawn beside them is known.
+    grouped = group(paths, tmp_path, limit=2)
+    assert grouped.themes[rare[0]] == grouped.themes[REFUNDS[0]]
+    by_id = {group.id: group.count for group in grouped.groups}
+    assert by_id[grouped.themes[REFUNDS[0]] or ""] == 6
+    assert grouped.names[grouped.themes[REFUNDS[0]] or ""].severity_reason == "Of 6 issues: 6 high"
