@@ -286,3 +286,20 @@ def test_it_says_that_no_language_model_was_used() -> None:
     assert MODEL == "extractive"
     assert "No language model" in NOTE["en"]
     assert "未使用语言模型" in NOTE["zh"]
+
+
+@pytest.mark.parametrize(
+    ("level", "text", "outcome"),
+    [
+        ("info", "Retrying connect to server: a:8030. Already tried 0 time(s)", "problem"),
+        ("info", "retry policy is fixed sleep", "normal"),
+        ("info", "正在重试，第 3 次重试", "problem"),
+        ("warning", "Address change detected. Old: a/1 New: b/2", "problem"),
+        ("warning", "No address change detected", "normal"),
+        ("info", "Address change detected. Old: a/1 New: b/2", "normal"),
+    ],
+)
+def test_what_a_program_does_only_after_a_failure_tells_of_one(
+    level: str, text: str, outcome: str
+) -> None:
+    assert analyse(record(text, "operation", level), "en").outcome == outcome
