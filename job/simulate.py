@@ -91,9 +91,12 @@ def simulate(
     except ValidationError as error:
         raise UsageError(validation_text(error)) from error
     port = port or _free_port(host)
-    print(f"simulated provider at http://{host}:{port}/v1", file=sys.stderr, flush=True)
+
+    def listening() -> None:
+        print(f"simulated provider at http://{host}:{port}/v1", file=sys.stderr, flush=True)
+
     try:
-        serve_forever(made, host, port)
+        serve_forever(made, host, port, listening)
     except OSError as error:
         raise UsageError(f"cannot listen on {host}:{port}: {error.strerror}") from error
 

@@ -12,7 +12,7 @@ import asyncio
 import socket
 import struct
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self
@@ -181,15 +181,20 @@ def build_app(settings: Settings) -> web.Application:
     return _Provider(settings).app()
 
 
-def serve_forever(settings: Settings, host: str = LOOPBACK, port: int = 8009) -> None:
-    """Serve at `http://HOST:PORT/v1` until interrupted. Raises OSError where the port is taken or
-    the log cannot be written."""
+def serve_forever(
+    settings: Settings,
+    host: str = LOOPBACK,
+    port: int = 8009,
+    listening: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve at `http://HOST:PORT/v1` until interrupted; `listening` is called once it is there.
+    Raises OSError where the port is taken or the log cannot be written."""
     web.run_app(
         build_app(settings),
         host=host,
         port=port,
         access_log=None,
-        print=None,
+        print=lambda _: listening(),
         shutdown_timeout=_SHUTDOWN_SECONDS,
         handler_cancellation=True,
     )
