@@ -7,7 +7,7 @@ bars is bounded: the longer the period, the longer the unit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
@@ -58,6 +58,16 @@ def chart(period: Mapping[str, Any]) -> Chart | None:
         start = _start(unit, datetime.fromisoformat(row["hour"]).astimezone(zone))
         counts.setdefault(start, Counter()).update({s: row[s] for s in SEVERITIES})
     return Chart(unit, tuple(_bar(start, counts[start]) for start in sorted(counts)))
+
+
+def counts_in(chart: Chart, by_hour: Sequence[Mapping[str, Any]]) -> list[int]:
+    """The records of a theme by the bars of `chart`; `by_hour` is a part of the chart's own."""
+    zone = chart.bars[0].start.tzinfo
+    counts = dict.fromkeys((bar.start for bar in chart.bars), 0)
+    for row in by_hour:
+        start = _start(chart.unit, datetime.fromisoformat(row["hour"]).astimezone(zone))
+        counts[start] += row["records"]
+    return list(counts.values())
 
 
 def _bar(start: datetime, counts: Counter[str]) -> Bar:

@@ -19,7 +19,7 @@ from job.report.chart import Bar, Chart
 WIDE, NARROW = 760, 358
 """Widths at which the chart is drawn, in pixels: the page's column on a laptop and on a phone. It
 is drawn twice because text that shrinks with its chart cannot be read on a phone."""
-HEIGHT = 168
+HEIGHT = 140
 LABELS = {WIDE: 12, NARROW: 6}
 """Labels under the bars, at most."""
 SPARK = 132, 30
@@ -35,6 +35,8 @@ _BARE: dict[str, Any] = {
     "truncate_label": -1,
 }
 _LONG_FRACTION = re.compile(r"(\d+\.\d)\d+")
+_NOT_DRAWN = ("defs", "desc", "title", "script")
+_LEFT_OUT = {"background", "overlay", "text-overlay", "tooltip-overlay", "titles"}
 _NUMBERS = ("x", "y", "width", "height", "d", "transform")
 
 
@@ -103,10 +105,7 @@ def draw_sparkline(values: Sequence[int], title: str) -> Markup:
     )
     drawing.add("", list(values))
     svg = _cleaned(drawing.render())
-    for axis in [(parent, child) for parent in svg.iter() for child in parent]:
-        parent, child = axis
-        if "axis" in child.get("class", ""):
-            parent.remove(child)
+    _remove(svg, lambda node: "axis" in _classes(node))
     for series in svg.iter("series"):
         series.tag, series.attrib = "g", {}
         for value, drawn in zip(values, list(series), strict=True):
@@ -138,14 +137,9 @@ def _cleaned(rendered: bytes) -> ElementTree.Element:
         for name in _NUMBERS:
             if name in node.attrib:
                 node.set(name, _LONG_FRACTION.sub(r"\1", node.attrib[name]))
-    for parent, child in [(parent, child) for parent in svg.iter() for child in parent]:
-        classes = child.get("class", "").split()
-        if child.tag in ("defs", "desc", "title", "script") or "background" in classes:
-            parent.remove(child)
-        elif {"overlay", "text-overlay", "tooltip-overlay", "titles"} & set(classes):
-            parent.remove(child)
+    _remove(svg, lambda node: node.tag in _NOT_DRAWN or bool(_LEFT_OUT & _classes(node)))
     for node in svg.iter():
-        if "series" in node.get("class", ""):
+        if "series" in _classes(node):
             rects = list(node.iter("rect"))
             for child in list(node):
                 node.remove(child)
@@ -154,6 +148,16 @@ def _cleaned(rendered: bytes) -> ElementTree.Element:
             node.extend(rects)
             node.tag = "series"
     return svg
+
+
+def _remove(svg: ElementTree.Element, unwanted: Callable[[ElementTree.Element], bool]) -> None:
+    for parent in list(svg.iter()):
+        for child in [child for child in parent if unwanted(child)]:
+            parent.remove(child)
+
+
+def _classes(node: ElementTree.Element) -> set[str]:
+    return set(node.get("class", "").split())
 
 
 def _markup(svg: ElementTree.Element, title: str, summary: str = "") -> Markup:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from rich.cells import cell_len
+
 _MARKUP = re.compile(r"([\\`*_\[\]<>|~#!&$])")
 _LINK = re.compile(r"(?<=[A-Za-z]):(?=//)|(?<=\bwww)\.", re.IGNORECASE)
 _LIST = re.compile(r"^(\d+)([.)])|^([-+=])")
@@ -34,15 +36,27 @@ def code(text: str) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table: its first column text, already escaped, the others numbers, to the right."""
-    rule = ["-" if column == 0 else "-:" for column in range(len(head))]
-    lines = [head, rule, *([_shown(value) for value in row] for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    """A table: its first column text, already escaped, the others numbers, to the right. Columns
+    are aligned by what a terminal shows, where a Chinese character is two cells wide."""
+    lines = [list(head), *([_shown(value) for value in row] for row in rows)]
+    widths = [max(3, *map(cell_len, column)) for column in zip(*lines, strict=True)]
+    rule = ["-" * width if n == 0 else "-" * (width - 1) + ":" for n, width in enumerate(widths)]
+    padded = [
+        [_pad(cell, width, n) for n, (cell, width) in enumerate(zip(line, widths, strict=True))]
+        for line in lines
+    ]
+    padded.insert(1, rule)
+    return "\n".join("| " + " | ".join(line) + " |" for line in padded)
 
 
 def code_cell(text: str) -> str:
     """`text` as a code span in a table, where a bar would end the cell."""
     return code(text).replace("|", "\\|")
+
+
+def _pad(cell: str, width: int, column: int) -> str:
+    room = " " * (width - cell_len(cell))
+    return cell + room if column == 0 else room + cell
 
 
 def _shown(value: object) -> str:

@@ -10,16 +10,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from job.records import SEVERITIES
-from job.report.escape import code, code_cell, prose, table
+from job.report.card import Card, quotes
+from job.report.escape import code, prose, table
 from job.report.evidence import QUOTES
+from job.report.markdown_account import account
 from job.report.view import ROWS, View
 
 
 def render_markdown(report: Mapping[str, Any]) -> str:
     """The report as Markdown, in the report's language and the order of the page."""
     view = View(report)
-    sections = (_top, _themes, _praised, _small, _sources, _quality, _cost, _method)
-    blocks = [block for section in sections for block in section(view)]
+    sections = (_top, _changes, _incidents, _themes, _praised, _contradictions, _small, _muted)
+    blocks = [block for section in (*sections, account) for block in section(view)]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -33,54 +35,120 @@ def _top(view: View) -> Iterator[str]:
         yield prose(view.detail())
     if actions:
         yield f"## {words('actions')}"
-        yield "\n".join(
-            f"{rank}. **{prose(action['action'] or action['title'])}**  \n"
-            f"   {words(action['severity'])} · {prose(action['title'])} · "
-            f"{words('records', n=action['records'])}"
-            for rank, action in enumerate(actions[:QUOTES], 1)
-        )
-        if len(actions) > QUOTES:
-            yield words("more_actions", n=len(actions) - QUOTES)
+        yield "\n".join(_action(rank, action, view) for rank, action in enumerate(actions[:3], 1))
+        if len(actions) > 3:
+            yield words("more_actions", n=len(actions) - 3)
     if view.chart:
-        yield f"## {words(f'per_{view.chart.unit}')}"
-        names = tuple(reversed(SEVERITIES))
-        bars = [
-            (view.label(bar), dict(bar.parts), bar.records)
-            for bar in view.chart.bars
-            if bar.records
-        ]
+        yield f"## {view.chart_title()}"
+        names = [s for s in reversed(SEVERITIES) if s in view.severities]
         yield table(
             [words("time"), *map(words, names), words("total")],
-            [[label, *(counts.get(name, 0) for name in names), n] for label, counts, n in bars],
+            [
+                [view.label(bar), *(dict(bar.parts).get(name, 0) for name in names), bar.records]
+                for bar in view.chart.bars
+                if bar.records
+            ],
         )
+        yield prose(words("chart_counts"))
     yield prose(view.trust())
+
+
+def _action(rank: int, action: Mapping[str, Any], view: View) -> str:
+    words = view.words
+    do, title = view.action(action)
+    marks = [words(action["severity"])]
+    if action["status"] in ("new", "worse"):
+        marks.append(words(f"status_{action['status']}"))
+    facts = [*marks, prose(title), words("records", n=action["records"])]
+    if action["users"]:
+        facts.append(words("users", n=action["users"]))
+    return f"{rank}. **{prose(do)}**  \n   {' · '.join(facts)}"
+
+
+def _changes(view: View) -> Iterator[str]:
+    changes, words = view.changes, view.words
+    if not changes.shown:
+        return
+    yield f"## {words('changes')} · {prose(changes.against())}"
+    yield " · ".join(f"{name} {before} → {now:,}" for name, before, now in changes.totals())
+    for status, cards in changes.cards.items():
+        if cards:
+            yield f"### {words(f'status_{status}')} · {words('problems', n=len(cards))}"
+            yield "\n".join(
+                _line(card.severity, card.heading, _extent(card, words), view) for card in cards
+            )
+    if changes.gone:
+        yield f"### {words('status_gone')} · {words('problems', n=len(changes.gone))}"
+        yield "\n".join(
+            _line(theme["severity"], theme["title"], changes.gone_facts(theme), view)
+            for theme in changes.gone
+        )
+    if changes.same or not changes.any:
+        yield words("unchanged" if changes.any else "nothing_changed", n=changes.same)
+    yield prose(words("change_rule"))
+
+
+def _incidents(view: View) -> Iterator[str]:
+    words, incidents = view.words, view.incidents()
+    if incidents:
+        yield f"## {words('incidents')} · {words('incident_count', n=len(incidents))}"
+    for incident in incidents:
+        yield f"### {prose(incident['title'])}"
+        facts = [
+            f"**{words(incident['severity'])}**",
+            words("likely"),
+            words("records", n=incident["records"]),
+            words("problems", n=len(incident["cards"])),
+            *filter(None, [incident["span"]]),
+        ]
+        yield " · ".join(facts)
+        yield prose(incident["why"])
+        yield "\n".join(
+            _line(card.severity, card.heading, words("records", n=card.records), view)
+            for card in incident["cards"]
+        )
+        places = [
+            words.labelled(f"**{words(name)}**", prose(words.enumerate(incident[name])))
+            for name in ("services", "hosts")
+            if incident[name]
+        ]
+        if places:
+            yield "  \n".join(places)
 
 
 def _themes(view: View) -> Iterator[str]:
     words = view.words
-    for kind, themes in view.cards.items():
-        yield f"## {words(kind)} · {words('problems', n=len(themes))}"
-        for theme in themes:
-            yield f"### {prose(theme['title'])}"
-            yield f"**{words(theme['severity'])}** · {prose(' · '.join(view.facts(theme)))}"
-            yield from _words_of(theme, view)
-            yield "\n".join(
-                _piece(piece, view, words(piece["role"])) for piece in view.quotes(theme)
-            )
+    for rank, (kind, cards) in enumerate(view.cards.items()):
+        yield f"## {view.kind_heading(kind)} · {words('problems', n=len(cards))}"
+        if rank == 0:
+            yield prose(words("legend"))
+        for card in cards:
+            yield from _card(card, view)
 
 
-def _words_of(theme: Mapping[str, Any], view: View) -> Iterator[str]:
-    if theme["summary"]:
-        yield prose(theme["summary"])
-    cause = "cause_stated" if theme["basis"] == "stated" else "cause_inferred"
-    labelled = ((cause, "cause"), ("action", "action"), ("severity_reason", "severity_reason"))
-    lines = [
-        view.words.labelled(f"**{view.words(label)}**", prose(theme[name]))
-        for label, name in labelled
-        if theme[name]
+def _card(card: Card, view: View) -> Iterator[str]:
+    words = view.words
+    yield f"### {prose(card.heading)}"
+    marks = " · ".join(f"**{prose(name)}**" for _, name in card.badges())
+    facts = filter(None, (card.change(), *card.facts()))
+    yield f"{marks} · {prose(' · '.join(facts))}  \n{' · '.join(card.of_kind())}"
+    if card.summary:
+        yield prose(card.summary)
+    theme = card.theme
+    cause = (card.cause_label, card.cause) if card.cause else (words("cause"), words("cause_none"))
+    labelled = [
+        cause,
+        (words("action"), theme["action"]),
+        (words("severity_reason"), theme["severity_reason"]),
+        (words("varied"), words.enumerate(card.varied())),
     ]
-    if lines:
-        yield "  \n".join(lines)
+    for label, named, rest in card.affected():
+        parts = words.enumerate(f"{name} ({n:,})" for name, n in named)
+        labelled.append((label, f"{parts} {words('more', n=rest)}" if rest else parts))
+    yield "  \n".join(
+        words.labelled(f"**{label}**", prose(text)) for label, text in labelled if text
+    )
+    yield "\n".join(_piece(piece, view, words(piece["role"])) for piece in card.quotes())
 
 
 def _piece(piece: Mapping[str, Any], view: View, label: str = "") -> str:
@@ -91,6 +159,14 @@ def _piece(piece: Mapping[str, Any], view: View, label: str = "") -> str:
     return f"- {words} ({time}{place})"
 
 
+def _line(severity: str, title: str, facts: str, view: View) -> str:
+    return f"- **{view.words(severity)}** {prose(title)} · {prose(facts)}"
+
+
+def _extent(card: Card, words: Any) -> str:
+    return card.change() or str(words("records", n=card.records))
+
+
 def _praised(view: View) -> Iterator[str]:
     words, positive = view.words, view.report["positive"]
     if not positive["records"]:
@@ -99,7 +175,24 @@ def _praised(view: View) -> Iterator[str]:
     for group in positive["themes"][:ROWS]:
         title = prose(group["title"]) if group["title"] else words("praise_other")
         yield f"### {title} · {words('records', n=group['records'])}"
-        yield "\n".join(_piece(piece, view) for piece in view.quotes(group, len(group["evidence"])))
+        yield "\n".join(_piece(piece, view) for piece in quotes(group, len(group["evidence"])))
+
+
+def _contradictions(view: View) -> Iterator[str]:
+    words, found = view.words, view.report["contradictions"]
+    if found:
+        total = sum(one["records"] for one in found)
+        yield f"## {words('contradictions')} · {words('records', n=total)}"
+    for one in found:
+        yield f"### {words(one['rule'])} · {words('records', n=one['records'])}"
+        yield words(f"{one['rule']}_note")
+        lines = []
+        for piece in one["evidence"][:QUOTES]:
+            lines.append(_piece(piece, view))
+            if counter := piece.get("counter"):
+                against = _piece({**counter, "quote": None}, view, words("against"))
+                lines.append("  " + against)
+        yield "\n".join(lines)
 
 
 def _small(view: View) -> Iterator[str]:
@@ -107,9 +200,8 @@ def _small(view: View) -> Iterator[str]:
     if view.small:
         yield f"## {words('small')} · {words('problems', n=len(view.small) + view.small_rest)}"
         yield "\n".join(
-            f"- **{words(theme['severity'])}** {prose(theme['title'])} · "
-            f"{words('records', n=theme['records'])}"
-            for theme in view.small
+            _line(card.severity, card.heading, words("records", n=card.records), view)
+            for card in view.small
         )
     if view.small_rest:
         yield words("small_rest", n=view.small_rest)
@@ -117,65 +209,17 @@ def _small(view: View) -> Iterator[str]:
         yield words("unthemed", n=unthemed)
 
 
-def _sources(view: View) -> Iterator[str]:
-    words, sources, quality = view.words, view.report["sources"], view.report["quality"]
-    numbers = ("read", "records", "rejected", "skipped")
-    yield f"## {words('sources')}"
-    yield table(
-        [words("source"), words("format"), *map(words, ("read", "kept", "rejected", "skipped"))],
-        [
-            [
-                code_cell(source["source"]),
-                prose(source["format"]),
-                *(source[name] for name in numbers),
-            ]
-            for source in sources[:ROWS]
-        ],
-    )
-    if len(sources) > ROWS:
-        yield words("sources_rest", n=len(sources) - ROWS)
-    yield f"### {words('rejections')}"
-    if not quality["rejected_by"]:
-        yield words("rejections_none")
+def _muted(view: View) -> Iterator[str]:
+    words, known = view.words, view.report["known"]
+    if not view.muted and not known["unused"]:
         return
-    yield table([words("rejected"), words("total")], _counts(quality["rejected_by"]))
-    yield "\n".join(
-        f"- {prose(row['reason'])}: {code(row['excerpt'])} ({code(view.where(row))})"
-        for row in quality["rejected_examples"]
-    )
-
-
-def _quality(view: View) -> Iterator[str]:
-    words, quality = view.words, view.report["quality"]
-    yield f"## {words('quality')}"
-    for heading, name in (("way", "by_via"), ("outcome", "by_outcome")):
-        yield table(
-            [words(heading), words("total")], [[words(k), n] for k, n in quality[name].items()]
+    counts = words("muted_count", n=known["muted"]["themes"], records=known["muted"]["records"])
+    yield f"## {words('known')} · {counts}"
+    if view.muted:
+        yield prose(words("muted_note"))
+        yield "\n".join(
+            _line(card.severity, card.heading, " · ".join(card.facts()), view)
+            for card in view.muted
         )
-    if quality["flags"]:
-        yield table([words("flags"), words("total")], _counts(quality["flags"]))
-    if quality["misquoted"]:
-        yield f"{words('misquoted')}: {quality['misquoted']:,}"
-
-
-def _cost(view: View) -> Iterator[str]:
-    yield f"## {view.words('cost')}"
-    for rows in (view.cost(), view.seconds()):
-        yield table([" ", view.words("total")], [[prose(name), value] for name, value in rows])
-
-
-def _method(view: View) -> Iterator[str]:
-    words, report = view.words, view.report
-    masked = report["quality"]["masked"]
-    yield f"## {words('method')}"
-    yield prose(view.method())
-    yield f"## {words('privacy')}"
-    yield words("privacy_masked", n=masked) if masked else words("privacy_none")
-    if masked:
-        yield table([" ", words("total")], _counts(report["ledger"]["masked"]))
-    yield f"## {words('ledger')}"
-    yield "  \n".join(prose(equation) for equation in view.equations())
-
-
-def _counts(counts: Mapping[str, int]) -> list[list[object]]:
-    return [[code_cell(name), n] for name, n in counts.items()]
+    if known["unused"]:
+        yield prose(words("known_unused", names=words.enumerate(known["unused"])))

@@ -7,34 +7,48 @@ nothing, and is at most `LIMIT` bytes long.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from job.pieces import EVIDENCE
+from job.report.card import quotes
+from job.report.draw import NARROW, WIDE, draw_chart, draw_sparkline
 from job.report.evidence import QUOTES
 from job.report.view import ROWS, View
-from job.totals import EVIDENCE
 
 LIMIT = 5_000_000
 """Bytes. Reached only by days with many large themes, which then show fewer pieces each."""
 PIECES = (EVIDENCE, 8, QUOTES, 1)
 """Pieces of evidence a theme: the first of these numbers that keeps the page within `LIMIT`."""
-TICKS = 8
-"""Labels under the chart: more do not fit on a phone."""
 
 
 def render_html(report: Mapping[str, Any]) -> str:
     """The page of `report`, in the report's language."""
     view = View(report)
+    drawn = _drawn(view)
     page = ""
     for pieces in PIECES:
-        page = _render(view, pieces)
+        page = _render(view, drawn, pieces)
         if len(page.encode()) <= LIMIT:
             break
     return page
 
 
-def _render(view: View, pieces: int) -> str:
+def _drawn(view: View) -> dict[str, Any]:
+    """The chart at both widths, and what draws a sparkline (once, however often it is shown)."""
+    spark = {"spark": cache(draw_sparkline)}
+    if view.chart is None:
+        return spark
+    words = (view.severities, view.tick, view.label, view.chart_title(), view.chart_summary())
+    return spark | {
+        name: draw_chart(view.chart, width, *words)
+        for name, width in (("wide", WIDE), ("narrow", NARROW))
+    }
+
+
+def _render(view: View, drawn: Mapping[str, Any], pieces: int) -> str:
     env = Environment(
         loader=PackageLoader("job", "report"),
         autoescape=True,
@@ -48,9 +62,10 @@ def _render(view: View, pieces: int) -> str:
         v=view,
         w=view.words,
         rows=ROWS,
+        drawn=drawn,
+        quotes=quotes,
         pieces=pieces,
-        quotes=min(QUOTES, pieces),
-        every=-(-len(view.chart.bars) // TICKS) if view.chart else 1,
+        quote_limit=min(QUOTES, pieces),
     )
 
 

@@ -1,20 +1,25 @@
 """What both pages show of a report, in what order and in what words.
 
-Invariant: made from the report alone; every theme is either in `cards`, in `small` or among the
-`small_rest` that are only counted.
+Invariant: made from the report alone; every theme is one of `cards`, of `small`, of the
+`small_rest` that are only counted, or of the `muted`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cached_property
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 
+from job.records import SEVERITIES
+from job.report.account import Account
+from job.report.card import Card, language_of
+from job.report.changes import Changes
 from job.report.chart import Bar, chart
-from job.report.evidence import QUOTES
 from job.report.headline import detail, notices, trust
-from job.report.words import Words, share
+from job.report.words import Words
 
 CARDS = 60
 """Themes shown in full; with 20 pieces of evidence each they fill some 3 MB of a page."""
@@ -34,19 +39,27 @@ class View:
     def __init__(self, report: Mapping[str, Any]) -> None:
         self.report = report
         self.words = Words(report["method"]["language"])
+        self.account = Account(report, self.words)
         self.chart = chart(report["period"])
         first, last = report["period"]["first"], report["period"]["last"]
-        self._with_day = first is not None and first[:10] != last[:10]
-        self.cards: dict[str, list[Mapping[str, Any]]] = {}
-        small: list[Mapping[str, Any]] = []
-        for rank, theme in enumerate(report["themes"]):
-            weighty = theme["needs_action"] or theme["records"] >= COMMON or rank < FIRST_CARDS
+        self.with_day = first is not None and first[:10] != last[:10]
+        themes = [Card(t, self.words, self.chart, self.with_day) for t in report["themes"]]
+        self.by_id = {card.id: card for card in themes}
+        self.muted = [card for card in themes if card.muted]
+        self.cards: dict[str, list[Card]] = {}
+        small: list[Card] = []
+        for rank, card in enumerate(card for card in themes if not card.muted):
+            weighty = card.theme["needs_action"] or card.records >= COMMON or rank < FIRST_CARDS
             if weighty and sum(map(len, self.cards.values())) < CARDS:
-                kind = max(theme["by_kind"], key=theme["by_kind"].__getitem__)
-                self.cards.setdefault(kind, []).append(theme)
+                by_kind = card.theme["by_kind"]
+                kind = max(by_kind, key=by_kind.__getitem__)
+                self.cards.setdefault(kind, []).append(card)
             else:
-                small.append(theme)
+                small.append(card)
         self.small, self.small_rest = small[:ROWS], max(0, len(small) - ROWS)
+        shown = chain(*self.cards.values(), self.small, self.muted)
+        self.anchors = {card.id for card in shown}
+        self.changes = Changes(report, self.words, themes)
 
     def period(self) -> str:
         """The days and times that the data spans, and their zone."""
@@ -58,7 +71,7 @@ class View:
 
     def notices(self) -> list[tuple[str, str]]:
         """(Name, sentence) of what must be known before anything is believed."""
-        return notices(self.report, self.words)
+        return notices(self.report, self.words) + self.changes.notices()
 
     def detail(self) -> str:
         """How much stands behind the headline."""
@@ -77,72 +90,72 @@ class View:
                 return claim + colon, counts
         return text, ""
 
-    def time(self, iso: str) -> str:
+    def kind_heading(self, kind: str) -> str:
+        """Where the themes of a section were seen; "mostly" where other kinds report them too."""
+        mixed = any(len(card.theme["by_kind"]) > 1 for card in self.cards[kind])
+        return self.words(f"mostly_{kind}" if mixed else f"only_{kind}")
+
+    def action(self, action: Mapping[str, Any]) -> tuple[str, str]:
+        """What to do, and the title of the theme it is for."""
+        card = self.by_id[action["theme"]]
+        return action["action"] or card.heading, card.heading
+
+    def time(self, iso: str, seconds: bool = False) -> str:
         """A time as short as the period allows."""
-        return self.words.moment(datetime.fromisoformat(iso), self._with_day)
-
-    def facts(self, theme: Mapping[str, Any]) -> list[str]:
-        """How often a theme was reported, by how many users, and when."""
-        parts = [
-            self.words("records", n=theme["records"]),
-            self.words("share_of_problems", share=share(theme["share"])),
-        ]
-        if theme["users"]:
-            parts.append(self.words("users", n=theme["users"]))
-        if theme["first"] is not None:
-            first, last = (datetime.fromisoformat(theme[end]) for end in ("first", "last"))
-            parts.append(self.words.span(first, last, self._with_day))
-        return parts
-
-    def quotes(self, theme: Mapping[str, Any], limit: int = QUOTES) -> list[Mapping[str, Any]]:
-        """The pieces to quote on the card of a theme: no two say the same."""
-        return [piece for piece in theme["evidence"][:limit] if piece["role"] != "same"]
+        return self.words.moment(datetime.fromisoformat(iso), self.with_day, seconds)
 
     def where(self, piece: Mapping[str, Any], short: bool = False) -> str:
         """The place of a piece: source and line, or its byte where the line is not known."""
         source = PurePosixPath(piece["source"]).name if short else piece["source"]
         if piece["line"] is not None:
             return f"{source}:{piece['line']}"
+        if piece.get("position") is None:
+            return source
         return self.words("byte", source=source, n=piece["position"])
+
+    def language_of(self, text: str) -> str:
+        """The language of words that records or models wrote, as HTML names it."""
+        return language_of(text)
+
+    @cached_property
+    def severities(self) -> dict[str, str]:
+        """The severities that the chart holds, the least first, and how they are called."""
+        rows = self.report["period"]["by_hour"]
+        return {s: self.words(s) for s in SEVERITIES if any(row[s] for row in rows)}
+
+    def total_of(self, severity: str) -> int:
+        """Problem records of the chart with this severity."""
+        return sum(row[severity] for row in self.report["period"]["by_hour"])
+
+    def chart_title(self) -> str:
+        """What the chart shows."""
+        return self.words(f"per_{self.chart.unit}") if self.chart else ""
+
+    def chart_summary(self) -> str:
+        """What the chart shows, for somebody who cannot see it."""
+        if self.chart is None:
+            return ""
+        total = sum(bar.records for bar in self.chart.bars)
+        peak = self.chart.peak
+        return self.words("chart_summary", n=total, peak=self.label(peak), most=peak.records)
 
     def tick(self, bar: Bar) -> str:
         """The label under a bar."""
-        if self.chart is not None and self.chart.unit in ("hour", "day"):
-            hourly = self.chart.unit == "hour"
-            return f"{bar.start:%H:%M}" if hourly else self.words.short_day(bar.start)
-        return f"{bar.start:%Y-%m}"
+        assert self.chart is not None  # noqa: S101  a bar is a bar of a chart
+        return self.words.bar(bar.start, self.chart.unit, with_day=False)
 
     def label(self, bar: Bar) -> str:
         """The label of a bar where it stands alone."""
-        if self.chart is not None and self.chart.unit == "hour":
-            return self.words.moment(bar.start, self._with_day)
-        return self.tick(bar)
+        assert self.chart is not None  # noqa: S101  a bar is a bar of a chart
+        return self.words.bar(bar.start, self.chart.unit, self.with_day)
 
-    def cost(self) -> list[tuple[str, float]]:
-        """What the run asked of its provider; the price only where it is known."""
-        names = ("requests", "retries", "rate_limited", "tokens_in", "tokens_out", "usd")
-        cost = self.report["cost"]
-        return [(self.words(name), cost[name]) for name in names if cost[name] is not None]
-
-    def seconds(self) -> list[tuple[str, float]]:
-        """Where the time of the run went, in seconds."""
-        timing = self.report["timing"]
-        parts = [(self.words(name), timing[f"{name}_s"]) for name in ("wall", "calls", "overhead")]
-        parts += [(self.words("station", name=name), s) for name, s in timing["stations"].items()]
-        return [(name, float(value)) for name, value in parts]
-
-    def method(self) -> str:
-        """How the report was made, in one paragraph."""
-        method = self.report["method"]
-        how = (
-            self.words("method_rules")
-            if method["analyst"] == "rules"
-            else self.words("method_model", model=method["model"])
-        )
-        join = "" if self.words.language == "zh" else " "
-        return join.join((how, self.words("method_severity"), self.words("method_share")))
-
-    def equations(self) -> tuple[str, str]:
-        """The account of the run: the two sums that must balance."""
-        ledger = self.report["ledger"]
-        return self.words("ledger_read", **ledger), self.words("ledger_records", **ledger)
+    def incidents(self) -> list[dict[str, Any]]:
+        """Themes that broke out together, each incident with its `cards` and `span`."""
+        return [
+            {
+                **incident,
+                "cards": [self.by_id[id] for id in incident["themes"] if id in self.by_id],
+                "span": self.words.iso_span(incident["first"], incident["last"], self.with_day),
+            }
+            for incident in self.report["incidents"]
+        ]

@@ -88,7 +88,17 @@ def page_of(out: Path) -> Page:
 def test_the_page_holds_nothing_that_runs_or_loads(hostile: Path) -> None:
     page = page_of(hostile)
     tags = {tag for tag, _ in page.elements}
-    assert not tags & {"script", "img", "iframe", "object", "embed", "form", "video", "svg", "base"}
+    assert not tags & {
+        "script",
+        "img",
+        "iframe",
+        "object",
+        "embed",
+        "form",
+        "video",
+        "base",
+        "foreignobject",
+    }
     for tag, attributes in page.elements:
         assert not [name for name in attributes if name.startswith("on") or name == "src"], tag
         href = attributes.get("href")
@@ -172,7 +182,8 @@ def test_every_number_of_headline_cards_and_trust_is_in_the_report(
     html = (out / "report.html").read_text("utf-8")
     shown = re.search(r"<main>(.*?)<h2 id=\"sources\"", html, re.DOTALL)
     assert shown is not None
-    visible = re.sub(r"<nav.*?</nav>|<[^>]*>", " ", shown[1], flags=re.DOTALL)
+    # The chart has round numbers at its side and hours without records below; see test_draw.
+    visible = re.sub(r"<svg.*?</svg>|<nav.*?</nav>|<[^>]*>", " ", shown[1], flags=re.DOTALL)
     known = numbers(orjson.dumps(report).decode()) | numbers(report["headline"])
     known |= {number.lstrip("0") or "0" for number in known}
     known |= {f"{100 * report['quality']['analysed_share']:.1f}", share(1.0)[:-1]}

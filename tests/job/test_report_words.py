@@ -10,7 +10,8 @@ from string import Formatter
 import pytest
 
 import job.report
-from job.report import chinese, english
+from job.records import KINDS, OUTCOMES, SEVERITIES, VIAS
+from job.report import chinese, chinese_names, english, english_names
 from job.report.words import Words, share
 
 
@@ -28,15 +29,21 @@ def test_both_catalogues_have_the_same_keys_and_values() -> None:
 def test_every_key_is_used() -> None:
     folder = Path(job.report.__path__[0])
     sources = [*folder.glob("*.py"), *folder.glob("*.j2")]
-    source = "\n".join(
-        path.read_text("utf-8") for path in sources if path.stem not in ("english", "chinese")
-    )
-    made = (
-        r"per_|count_|trust_|^(info|low|medium|high|critical)$|^(conversation|operation|feedback)$"
-    )
-    made += r"|^(answered|recalled|folded|review|failed|unasked|problem|normal|positive|unclear)$"
-    unused = [k for k in english.WORDS if f'"{k}"' not in source and f"'{k}'" not in source]
+    catalogues = ("english", "chinese", "english_names", "chinese_names")
+    source = "\n".join(path.read_text("utf-8") for path in sources if path.stem not in catalogues)
+    values = (*SEVERITIES, *KINDS, *VIAS, *OUTCOMES)
+    # Keys that are put together: `f"per_{unit}"`, `w(found.rule ~ "_note")`.
+    made = r"^(per|count|trust|spark|not_comparable|mostly|only|against|compared|status|of)_"
+    made += "|^(rating_against_text|level_against_outcome|promise_against_log)"
+    unused = [k for k in english.WORDS if f'"{k}"' not in source and k not in values]
     assert [key for key in unused if not re.search(made, key)] == []
+
+
+def test_things_that_stations_count_have_names_in_both_languages() -> None:
+    assert list(english_names.NAMES) == list(chinese_names.NAMES)
+    assert Words("en").name("reason", "bad_json") == "Broken JSON"
+    assert Words("zh").name("reason", "bad_json") == "JSON 格式有误"
+    assert Words("zh").name("flag", "unheard_of") == "unheard_of"
 
 
 def test_one_is_singular_in_english() -> None:
@@ -55,7 +62,7 @@ def test_one_is_singular_in_english() -> None:
         (
             *("2026-03-02T10:05", "2026-03-03T09:00", True),
             "2 Mar 10:05 – 3 Mar 09:00",
-            "3月2日 10:05 – 3月3日 09:00",
+            "3月2日 10:05 至 3月3日 09:00",
         ),
     ],
 )

@@ -1,0 +1,53 @@
+"""What the report calls, in Chinese, the things that other stations count by a key; see `words.py`.
+
+The keys are those of `english_names.py`.
+"""
+
+from __future__ import annotations
+
+NAMES = {
+    "reason_empty": "内容为空",
+    "reason_bad_json": "JSON 格式有误",
+    "reason_not_a_record": "JSON 中没有记录",
+    "reason_too_long": "过长",
+    "reason_truncated": "文件不完整",
+    "reason_bad_csv": "CSV 格式有误",
+    "reason_binary": "不是文本文件",
+    "reason_unreadable": "无法打开或读取",
+    "filter_since": "早于 --since",
+    "filter_until": "晚于 --until",
+    "filter_skip": "符合跳过规则",
+    "filter_sample": "未被抽中",
+    "flag_bad_bytes": "含有无法解码的字节",
+    "flag_nul": "含有 NUL 字符",
+    "flag_nan": "含有 NaN 或 Infinity",
+    "flag_duplicate_key": "同一对象中有重复的键",
+    "flag_lone_surrogate": "含有残缺的字符",
+    "flag_ansi": "含有终端颜色代码",
+    "flag_zero_width": "含有不可见字符",
+    "flag_control": "含有控制字符",
+    "flag_bad_json": "形似 JSON 但无法解析",
+    "flag_bad_time": "时间无法识别",
+    "flag_unmapped": "未找到正文字段",
+    "flag_bare_quote": "引号不成对",
+    "flag_extra_cells": "单元格多于列数",
+    "flag_missing_cells": "单元格少于列数",
+    "flag_quote_not_found": "引文不在原文中",
+    "flag_severity_unknown": "严重程度无法识别",
+    "flag_answer_shortened": "分析结果过长，已截短",
+    "station_plan": "检查输入文件",
+    "station_start_ray": "启动工作进程",
+    "station_sample": "抽样",
+    "station_ask": "读取、清洗与分析",
+    "station_join": "合并相同记录",
+    "station_themes": "归纳问题并命名",
+    "station_results": "写入结果",
+    "station_account": "核对账目",
+    "station_report": "生成报告",
+    "private_email": "邮箱地址",
+    "private_phone": "电话号码",
+    "private_id_card": "身份证号",
+    "private_card": "银行卡号",
+    "private_secret": "密钥、令牌与密码",
+    "private_ip": "IP 地址",
+}
