@@ -2,54 +2,85 @@
 
 Invariant: two lines that differ in a status or an error code, in a word, or in whether anything
 failed at all (`errors=0`) keep different templates: to merge two different things is worse than to
-keep two equal ones apart. Numbers, sizes, times, ids, hashes, addresses and masked values vary.
+keep two equal ones apart. Numbers, sizes, times, ids, hashes, addresses, users, hosts, files and
+masked values vary, and so do lists of them in their length. A template depends on its line alone.
 """
 
 from __future__ import annotations
 
 import re
-from string import ascii_lowercase
 
+from job.codes import codes
+from job.instances import VARIES, without_instances
 from job.mask import ALIAS
-from job.words import holds_any, listed, lowered
+from job.words import lowered
 
-_VARIES = "<*>"
+_MEASURED = frozenset(("phone", "card", "id_card"))
+"""Kinds of alias that a plain number may have been taken for."""
 
 _NUMBER = re.compile(
     r"""
     [0-9]
     (?<! (?:east|west|orth|outh|tral)-[0-9] )   # a cloud region is a place: us-east-1
     (?<! ipv[0-9] ) (?<! /v[0-9] )              # and these are names: ipv6, /v2/orders
-    [0-9]* (?: (?: [.,:/_-] | _[A-Za-z]_ | [eE][-+]? ) [0-9]+ )*
-    (?: [ ]? (?: [KMGT]i?B | [kKM]b | [munµ]s | [smhd] ) (?![A-Za-z0-9_]) )?
+    [0-9]* (?: (?: [.,:/_+-] | T(?=[0-9]{2}:?[0-9]{2}) | _[A-Za-z]_ | [eE][-+]? ) [0-9]+ )*
+    (?: Z (?![A-Za-z0-9])
+      | [ ]? (?: (?: [KMGTP]i?B | B | [kKMG]b | [munµ]s | [smhd] ) (?![A-Za-z_])
+               | (?: (?: milli | micro | nano )?(?: seconds? | secs? | s(?=/) )
+                   | msecs? | millis | min(?:ute)?s? | h(?:ou)?rs? | days? ) (?![A-Za-z0-9_])
+               | 毫秒 | 微秒 | 秒钟? | 分钟 | 个?小时 )
+          (?: /s(?:ec)? (?![A-Za-z]) )? )?
     """,
     re.VERBOSE,
 )
-_MINUS = re.compile(r"(?<![A-Za-z0-9>_)\]])-(?=<\*>)")
+_MINUS = re.compile(r"(?<![A-Za-z0-9>)\]])-(?=<\*>)")
+_LESS = re.compile(r"(?<=[ =:(])[<~≈](?=<\*>)")
+_LIST = re.compile(r"<\*>(?:(?:[ ]?[,:/|+;-][ ]?|[ ]|\.\.)?<\*>)+")
 
 _THREAD = re.compile(r"\A\[[^\]\n]{1,400}\](?= [a-z][\w$]*(?:\.[\w$]+){2,}:? )")
 """The thread before a logger's full name is where a line was written, not what happened."""
 
-_HAS_ID = re.compile(r"[0-9](?:[A-Za-z]{1,20}[0-9]|[a-fA-F]|(?<=[a-fA-F][0-9]))")
+_HAS_ID = re.compile(
+    r"[0-9](?:[A-Za-z]{1,20}[0-9]|[a-fA-FxX]|(?<=[a-fA-F][0-9])|[-:][A-Z])|f{8}|dead"
+)
 _ID = re.compile(
     r"""
     (?<![A-Za-z0-9])
     (?: [0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}
       | 0[xX][0-9a-fA-F]{1,64}
-      | (?=[a-f]{0,64}[0-9]) (?=[0-9]{0,64}[a-f]) [0-9a-f]{8,128}
+      | (?=[a-fA-F:-]{0,47}[0-9]) (?=[0-9:-]{0,47}[a-fA-F])
+        [0-9a-fA-F]{2,8} (?: [:-] [0-9a-fA-F]{2,8} ){2,15}
+      | (?=[a-f]{0,64}[0-9]) (?=[0-9]{0,64}[a-f]) [0-9a-f]{6,128}
       | (?=[A-F]{0,64}[0-9]) (?=[0-9]{0,64}[A-F]) [0-9A-F]{8,128}
-      | (?<=[-=/\#]) (?=[a-f]{0,6}[0-9]) (?=[0-9]{0,6}[a-f]) [0-9a-f]{5,7}
+      | [a-f]{8} | [A-F]{8} | [0-9A-F]{1,8}/[0-9A-F]{6,8}
+      | (?<=[-=/\#{(@]) (?=[a-f]{0,6}[0-9]) (?=[0-9]{0,6}[a-f]) [0-9a-f]{5}
+      | (?<=@) (?=[a-f]{0,6}[0-9]) [0-9a-f]{1,4} (?![.:/])
       | (?=[A-Za-z0-9]{6}) (?: (?:[A-Z]{1,40}|[A-Za-z]{1,3}) [0-9]{1,40} ){2,40}
         (?: [A-Z]{1,40} | [A-Za-z]{1,3} )?
       | (?=[A-Za-z0-9]{6}) (?: [0-9]{1,40} (?:[A-Z]{1,40}|[A-Za-z]{1,3}) ){2,40} [0-9]{0,40}
+      | [A-Z]{1,2}[0-9]{1,3} (?: [:-] [A-Z]{1,2} [0-9]{0,3} ){1,8}
+      | (?<=_) [A-Z][0-9]{1,3}
     )
     (?![A-Za-z0-9])
     """,
     re.VERBOSE,
 )
-"""UUIDs, hexadecimal numbers (short ones behind a joint: `pod=web-d0b40`), and runs in which short
-letter and digit groups alternate. A longer lower-case word inside (`Log4j2Config`) makes it a name,
-and a name stays."""
+"""UUIDs, hexadecimal numbers (short ones behind a joint: `pod=web-d0b40`, `Token{a64f9`), hardware
+addresses, places in a rack (`R30-M0-L1-U18`), and runs in which short letter and digit groups
+alternate. A longer lower-case word inside (`Log4j2Config`) makes it a name, and a name stays."""
+
+_REPLICA = "[bcdfghjklmnpqrstvwxz2456789]"
+_POD = re.compile(rf"-(?=[a-z-]{{0,14}}[0-9]){_REPLICA}{{8,10}}-{_REPLICA}{{5}}(?![A-Za-z0-9-])")
+"""What a deployment's replica set and pod add to its name; their alphabet is Kubernetes' own."""
+_ASSEMBLY = re.compile(r"[\w.-]{1,200}(?:~[\w.-]{0,64}){3,4}")
+"""A Windows package: name~key~architecture~language~version."""
+_AXIS = re.compile(r"(?<![A-Za-z0-9])[XYZxyz][+-](?= |\Z)")
+"""The direction of a link in a torus."""
+_DISK = re.compile(r"(?<![A-Za-z0-9])(?:(?:s|xv)d[a-j]|[hv]d[abc])[0-9]{0,3}(?![A-Za-z0-9])")
+_PRINT = re.compile(r"(?<=SHA256:)[A-Za-z0-9+/]{16,64}={0,2}")
+_IN_KEY = re.compile(r"(?<=\)=\()[^()\n]{1,400}(?=\))")
+_SQL = re.compile(r"'(?:[^'\\\n]|''|\\.){0,4000}'")
+_SQL_VERBS = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ", "select ", "insert ", "update ")
 
 _TOP = r"(?:com|net|org|edu|gov|cn|io|local|internal|lan|corp)(?![A-Za-z0-9.-])"
 _HAS_MACHINE = re.compile(
@@ -62,121 +93,56 @@ _MACHINE = re.compile(
 )
 """One machine of a fleet: its first label has a digit. `s3.amazonaws.com` is a service."""
 
-_TOKEN = re.compile(
-    r"[A-Z](?<![A-Za-z0-9_-].)[A-Z]{0,11}(?P<joint>[-_]?)[0-9]{1,6}(?:-[0-9]{1,6})?[A-Z]?"
-    r"(?![A-Za-z0-9_]|-[0-9]|\.[A-Za-z])"
-)
-_IDS = frozenset(
-    listed(
-        "ORD, ORDER, SO, PO, INC, REQ, TKT, TICKET, CASE, JOB, TASK, USER, UID, PID, TID, ID, SKU"
-    )
-    + listed("TXN, INV, NO, NODE, HOST")
-)
-"""Codes by their form: `ORA-00942`, `E1234`, `CVE-2021-44228`, `UTF-8`; not where the letters
-name an id (`ORD-123456`)."""
-
-_NAMES = listed(
-    "status, state, code, errno, error, err, exit, exited, reason, result, signal, sqlstate, rc",
-    "ret, exception, 错误, 状态, 返回, 返回值, 响应, 代码, 异常, 信号, 码",
-)
-"""What stands before a code. One of seven digits and more is an id, a time or a size, unless it is
-called a code outright; then of eleven."""
-_OUTRIGHT = ("code", "errno", "码", "代码")
-
-_ANSWERS = listed(
-    "got, received, receives, returned, returns, return, response, responded, failed",
-    "responded with, responds with, failed with, fails with, replied with, answered with, http",
-    "http/1.0, http/1.1, http/2, http/2.0, 返回, 响应, 收到, 失败",
-)
-"""What stands before an HTTP status."""
-
-_FAILURES = listed(
-    "error, errors, errs, failure, failures, failed, fail, exceptions, exception, rejected",
-    "dropped, lost, timeout, timeouts, 失败, 错误, 异常",
-)
-_FAILED = listed("err, fail, except, reject, dropp, lost, timeout, 失败, 错误, 异常")
-_COUNTED = re.compile(
-    r"\s?(?:bytes?|rows?|items?|records?|messages?|times?|m?s\b|sec|results?|events?|lines?|files?"
-    r"|tokens?|entries|条|个|次|行|字节|毫秒|秒)"
-)
-_HINTS = listed(
-    "stat, code, err, exit, reason, result, signal, http, fail, return, got, respon, receiv, rc=",
-    "ret=, ret:, except, reject, drop, timeout, lost",
-)
-_HINTS_ZH = listed("错, 态, 返回, 代码, 异常, 信号, 响应, 失败, 码, 收到")
-"""One of these is in every text that holds a code by name: the cheap question first."""
-
-_LINKS = " \t:=：#\"'()[]-+_!"
-_LINK_ENDS = (" is", " was", " of", " with", "为", "是")
-_LINK_WORD = re.compile("(?:" + "|".join(_LINK_ENDS) + r")\Z")
-_CODE = re.compile(r"[0-9]+(?:[a-z][0-9a-z]*)?(?:\.[0-9]{1,3}){0,2}")
-_BEFORE = 40
-"""Characters before a number that may name it."""
-
-_METHOD = "(?:GET|POST|PUT|DELETE|PATCH|HEAD|OPTIONS)"
-_REQUEST_HINTS = ("GET ", "POST ", "PUT ", "DELETE ", "PATCH ", "HEAD ", "OPTIONS ")
-_REQUEST = re.compile(
-    _METHOD + r" [^\s]{1,400}(?: HTTP/[0-9.]{1,4})?\"? (?P<after>[1-5][0-9]{2})(?![0-9.])"
-    r"|(?<![0-9.])(?P<before>[1-5][0-9]{2}) " + _METHOD
-)
-
 
 def template(text: str) -> str:
-    """`text` with `<*>` for what varies; aliases keep their kind (`<email>`)."""
+    """`text` with `<*>` for what varies; other aliases keep their kind (`<email>`)."""
     if "<" in text:
-        text = ALIAS.sub(r"<\1>", text)
+        text = ALIAS.sub(_alias, text)
     if text[:1] == "[":
         text = _THREAD.sub("[<*>]", text)
+    text = without_instances(text, lowered(text))
+    if "~" in text:
+        text = _ASSEMBLY.sub(VARIES, text)
+    if "SHA256:" in text:
+        text = _PRINT.sub(VARIES, text)
+    if ")=(" in text:
+        text = _IN_KEY.sub(VARIES, text)
+    if "'" in text and any(verb in text for verb in _SQL_VERBS):
+        text = _SQL.sub(VARIES, text)
     parts: list[str] = []
     done = 0
-    for start, end in _codes(text):
+    for start, end in codes(text):
         if start >= done:
             parts += (_without_varying(text[done:start]), text[start:end])
             done = end
     parts.append(_without_varying(text[done:]))
-    text = "".join(parts)
-    return _MINUS.sub("", text) if "-<*>" in text else text
+    return _joined("".join(parts))
+
+
+def _alias(match: re.Match[str]) -> str:
+    return VARIES if match[1] in _MEASURED else f"<{match[1]}>"
 
 
 def _without_varying(text: str) -> str:
+    if "-" in text:
+        text = _POD.sub("-" + VARIES, text)
     if _HAS_ID.search(text):
-        text = _ID.sub(_VARIES, text)
-    if _HAS_MACHINE.search(text):
-        text = _MACHINE.sub(_VARIES + r"\1", text)
-    return _NUMBER.sub(_VARIES, text)
+        text = _ID.sub(VARIES, text)
+    if "." in text and _HAS_MACHINE.search(text):
+        text = _MACHINE.sub(VARIES + r"\1", text)
+    if "+ " in text or "- " in text:
+        text = _AXIS.sub(VARIES, text)
+    if "sd" in text or "hd" in text or "vd" in text:
+        text = _DISK.sub(VARIES, text)
+    return _NUMBER.sub(VARIES, text)
 
 
-def _codes(text: str) -> list[tuple[int, int]]:
-    """Where status and error codes stand, left to right."""
-    spans = [
-        match.span()
-        for match in _TOKEN.finditer(text)
-        if text[match.start() : match.start("joint")] not in _IDS
-    ]
-    lower = lowered(text)
-    if holds_any(lower, _HINTS) or (not text.isascii() and holds_any(text, _HINTS_ZH)):
-        spans += (match.span() for match in _CODE.finditer(lower) if _is_code(lower, match))
-    if (" /" in text or " http" in text) and holds_any(text, _REQUEST_HINTS):
-        spans += (match.span(match.lastgroup or 0) for match in _REQUEST.finditer(text))
-    return sorted(spans)
-
-
-def _is_code(lower: str, match: re.Match[str]) -> bool:
-    start, end = match.span()
-    value = match[0]
-    before = lower[max(0, start - _BEFORE) : start]
-    stem = before.rstrip(_LINKS)
-    if value == "0" and (
-        stem.endswith(_FAILURES) or lower[end : end + 12].lstrip(" 个次条").startswith(_FAILED)
-    ):
-        return True
-    if len(value) == 3 and "1" <= value[0] <= "5" and stem.endswith(_ANSWERS):
-        return not _COUNTED.match(lower, end)
-    if stem.endswith(_LINK_ENDS):
-        stem = _LINK_WORD.sub("", stem).rstrip(_LINKS)
-    digits = len(value) if value.isdigit() else 0
-    if stem.endswith(_NAMES):
-        longest = 10 if stem.endswith(_OUTRIGHT) or before.endswith("-") else 6
-        return digits <= longest
-    bare = before.rstrip(ascii_lowercase)
-    return bare != before and bare[-1:] in _LINKS and bare.rstrip(_LINKS).endswith(_NAMES)
+def _joined(text: str) -> str:
+    """Signs before numbers are part of them, and a list of them is one."""
+    if "<ip>" in text:
+        text = text.replace("<ip>", VARIES)
+    if "-<*>" in text:
+        text = _MINUS.sub("", text)
+    if "<<*>" in text or "~<*>" in text:
+        text = _LESS.sub("", text)
+    return _LIST.sub(VARIES, text)
