@@ -14,8 +14,7 @@ from typing import Any
 import pyarrow as pa
 import ray
 
-from job.records import RECORD_SCHEMA, Answer, Record, Result, Via, record_from_row, result_from_row
-from job.stored import for_record
+from job.records import RECORD_SCHEMA, Record
 
 SHARDS = 4
 """Actors among which the digests are spread by their first hex digit."""
@@ -111,26 +110,3 @@ def members_to_table(members: Sequence[tuple[Record, str]]) -> pa.Table:
     }
     columns["represented_by"] = [first for _, first in members]
     return pa.table(columns, schema=MEMBER_SCHEMA)
-
-
-def join_member(row: dict[str, Any], representative: dict[str, Any]) -> Result:
-    """The result of a folded record: its own text and quotes, its representative's answer.
-
-    `via` is `folded` only behind an answer that was asked or recalled; otherwise it is the
-    representative's: what failed or stayed unasked did so for all it stands for.
-    """
-    record = record_from_row(row)
-    answered = result_from_row(representative)
-    via: Via = "folded" if answered.via in ("answered", "recalled") else answered.via
-    answer = for_record(Answer(answered.outcome or "unclear", answered.issues), record.text)
-    return Result(
-        record,
-        via,
-        answered.outcome,
-        answer.issues,
-        represented_by=row["represented_by"],
-        model=answered.model,
-        reason=answered.reason,
-        provider_message=answered.provider_message,
-        attempts=answered.attempts,
-    )

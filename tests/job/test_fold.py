@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from job.fold import Claims, join_member, members_to_table, shard_of
-from job.records import Issue, Result, results_to_table
+from job.errors import LedgerError
+from job.fold import Claims, members_to_table, shard_of
+from job.join import joined
+from job.records import Issue, Record, Result, results_to_table, table_to_results
 from tests.job.make import record
 
 
@@ -29,22 +32,39 @@ def test_a_digest_has_one_shard(digest: str, shards: int) -> None:
     assert 0 <= shard_of(digest, shards) < shards
 
 
+def one_joined(member: Record, first: Result) -> Result:
+    members = members_to_table([(member, first.record.id)])
+    (result,) = table_to_results(joined(members, results_to_table([first])))
+    return result
+
+
 def test_a_folded_record_keeps_its_own_text_and_quote() -> None:
     issue = Issue("lease lost", "network", "stated", "check", "high", "lease 7 was lost")
     first = Result(record("lease 7 was lost"), "answered", "problem", (issue,), model="m")
     member = record("lease 8 was lost", source="other.log")
-    (row,) = members_to_table([(member, first.record.id)]).to_pylist()
-    (answer,) = results_to_table([first]).to_pylist()
-    joined = join_member(row, answer)
-    assert joined.record == member
-    assert (joined.via, joined.represented_by) == ("folded", first.record.id)
-    assert joined.issues[0].quote is not None
-    assert joined.issues[0].quote in member.text
+    result = one_joined(member, first)
+    assert result.record == member
+    assert (result.via, result.represented_by) == ("folded", first.record.id)
+    assert (result.outcome, result.model) == ("problem", "m")
+    assert result.issues[0].quote == "lease 8 was lost"
 
 
 def test_what_failed_failed_for_all_it_stands_for() -> None:
     first = Result(record("x"), "failed", reason="refused", provider_message="policy", attempts=1)
-    (row,) = members_to_table([(record("y"), first.record.id)]).to_pylist()
-    (answer,) = results_to_table([first]).to_pylist()
-    joined = join_member(row, answer)
-    assert (joined.via, joined.outcome, joined.reason) == ("failed", None, "refused")
+    result = one_joined(record("y"), first)
+    assert (result.via, result.outcome, result.reason) == ("failed", None, "refused")
+
+
+def test_each_member_is_behind_its_own_representative() -> None:
+    good = Result(record("a"), "recalled", "normal")
+    bad = Result(record("b"), "review", "unclear", reason="empty")
+    members = [(record(f"{turn}"), (bad if turn % 3 else good).record.id) for turn in range(9)]
+    results = table_to_results(joined(members_to_table(members), results_to_table([bad, good])))
+    assert [result.record for result in results] == [member for member, _ in members]
+    assert [result.via for result in results] == ["folded", "review", "review"] * 3
+
+
+def test_a_representative_without_a_result_is_an_error() -> None:
+    members = members_to_table([(record("y"), "r0")])
+    with pytest.raises(LedgerError, match="1 folded records have no representative"):
+        joined(members, results_to_table([Result(record("x"), "answered", "normal")]))
