@@ -20,13 +20,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from job.records import ISSUE_TYPE
 from job.spread import begin, done, spread
 from job.themes import DIGEST_BYTES, ThemeText, digest
-from job.write import read_tables
+from job.write import count_rows, read_tables
 
 SAMPLE = 6_000
 """Distinct texts that are grouped by meaning, of problems and of praise each: at 60 texts a second
@@ -71,7 +70,7 @@ class Sample:
 def sample_issues(results: Sequence[Path], limit: int = SAMPLE) -> Sample:
     """The most frequent and an even sample of the distinct issues of result files, `limit` of
     problems and of praise each; all of them where there are no more."""
-    parts = max(1, math.ceil(sum(map(_rows, results)) / PART_ROWS))
+    parts = max(1, math.ceil(count_rows(results) / PART_ROWS))
     counted = [begin(_count, files, parts, returns=parts) for files in _some(results)]
     columns = [[each] if parts == 1 else each for each in counted]
     summed = [begin(_sum_up, limit, *part, returns=2) for part in zip(*columns, strict=True)]
@@ -105,18 +104,13 @@ def issues_of(table: pa.Table) -> pa.Table:
     return pa.table({"outcome": outcomes, **columns})
 
 
-def _rows(path: Path) -> int:
-    with pq.ParquetFile(path) as file:
-        return int(file.metadata.num_rows)
-
-
 def _some(results: Sequence[Path]) -> Iterator[list[Path]]:
     """The files in handfuls, so that a task is worth its start."""
     handful: list[Path] = []
     rows = 0
     for path in results:
         handful.append(path)
-        rows += _rows(path)
+        rows += count_rows([path])
         if rows >= FILE_ROWS:
             yield handful
             handful, rows = [], 0

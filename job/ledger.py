@@ -6,8 +6,9 @@ review + failed + unasked`, every id once. Live counters are not used: a retried
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,17 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from job.errors import LedgerError
 from job.records import VIAS, SliceCounts
-from job.write import read_tables
+from job.spread import spread
+from job.write import count_rows, read_tables
 from serve.ask.ask import CallCounts
+
+IDS_AT_ONCE = 2_000_000
+"""Ids compared by one task: some 50 MB."""
 
 _NUMBERS = ("read", "records", "rejected", "skipped", "folded", "unfolded", "bytes", "tokens")
 _BY_NAME = ("kinds", "langs", "flags", "rejected_by", "skipped_by", "masked")
@@ -48,23 +55,37 @@ def sum_counts(source: str, manifests: Iterable[SliceCounts]) -> SliceCounts:
     return total
 
 
-def count_vias(results: Iterable[Path]) -> Counter[str]:
+def count_vias(results: Sequence[Path]) -> Counter[str]:
     """How the records of the result files ended. Raises LedgerError if an id stands twice."""
     vias: Counter[str] = Counter()
-    ids: list[np.ndarray[Any, Any]] = []
-    for table in read_tables(results, columns=["id", "via"]):
-        vias.update(table["via"].to_pylist())
-        ids.append(_as_numbers(table["id"]))
-    everyone = np.concatenate(ids) if ids else np.empty(0, dtype=np.uint64)
-    twice = len(everyone) - len(np.unique(everyone))
+    twice = 0
+    shares = max(1, math.ceil(count_rows(results) / IDS_AT_ONCE))
+    for counts, doubled in spread(_count_share, range(shares), results, shares):
+        vias.update(counts)
+        twice += doubled
     if twice:
         raise LedgerError(f"{twice} records stand twice in the results; the output is damaged")
     return vias
 
 
-def _as_numbers(ids: pa.ChunkedArray) -> np.ndarray[Any, Any]:
+def _count_share(share: int, results: Sequence[Path], shares: int) -> tuple[dict[str, int], int]:
+    """How the records of one share of all ids ended, and how many of them stand twice."""
+    vias: Counter[str] = Counter()
+    ids: list[NDArray[np.uint64]] = [np.empty(0, dtype=np.uint64)]
+    for table in read_tables(results, columns=["id", "via"]):
+        numbers = _as_numbers(table["id"])
+        own = numbers % np.uint64(shares) == share
+        counts = pc.value_counts(table["via"].filter(pa.array(own)))
+        vias.update({row["values"]: row["counts"] for row in counts.to_pylist()})
+        ids.append(numbers[own])
+    everyone = np.concatenate(ids)
+    return dict(vias), len(everyone) - len(np.unique(everyone))
+
+
+def _as_numbers(ids: pa.ChunkedArray) -> NDArray[np.uint64]:
     """Record ids ("r" and 16 hex digits) as 8-byte numbers."""
-    return np.array([int(record_id[1:], 16) for record_id in ids.to_pylist()], dtype=np.uint64)
+    digits = "".join(ids.to_pylist()).replace("r", "")
+    return np.frombuffer(bytes.fromhex(digits), dtype=">u8").astype(np.uint64)
 
 
 def make_ledger(
