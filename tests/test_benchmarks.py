@@ -19,6 +19,7 @@ from scripts.benchmarks.baselines import (
 )
 from scripts.benchmarks.checks import Bar, print_table, verdict
 from scripts.benchmarks.command import Command, run_command
+from scripts.benchmarks.fold import judge
 from scripts.benchmarks.kill_day import Killing, asked_in_flight, different_rows
 from scripts.benchmarks.memory import alive, process_tree, pss_bytes
 from scripts.benchmarks.provider import Provider
@@ -225,3 +226,13 @@ def test_a_folder_that_is_not_empty_is_not_worked_in(tmp_path: Path) -> None:
     with pytest.raises(SystemExit):
         cli.main(["seed-day", "--keep", str(tmp_path)])
     assert (tmp_path / "mine").read_text() == "keep"
+
+
+def test_groups_are_judged_by_the_lines_of_each_template() -> None:
+    perfect = judge(["x", "x", "y"], ["A", "A", "B"])
+    assert (perfect.groups, perfect.purity, perfect.accuracy) == (2, 1, 1)
+    # A template in two groups is pure and wrong; two templates in one group are neither.
+    split = judge(["x", "z", "y", "y"], ["A", "A", "B", "B"])
+    assert (split.groups, split.purity, split.accuracy) == (3, 1, 0.5)
+    merged = judge(["x", "x", "x", "y"], ["A", "A", "B", "C"])
+    assert (merged.groups, merged.purity, merged.accuracy) == (2, 0.75, 0.25)

@@ -11,13 +11,14 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from scripts.benchmarks import bad_day, flat_memory, kill_day, overhead, seed_day
+from scripts.benchmarks import bad_day, flat_memory, fold, kill_day, overhead, seed_day
 
 _BENCHMARKS = {
     "seed-day": seed_day,
     "bad-day": bad_day,
     "kill-day": kill_day,
     "overhead": overhead,
+    "fold": fold,
     "flat-memory": flat_memory,
 }
 
