@@ -19,10 +19,21 @@ import pyarrow.parquet as pq
 from job.errors import InputError
 from job.reduce import reduce_results
 from job.report.evidence import LineOf
-from job.report.evidence_csv import write_evidence
+from job.report.evidence_csv import READ, write_evidence
 from job.report.make import make_report
 from job.report.markdown import render_markdown
+from job.report.neighbours import COLUMNS as NEIGHBOUR_COLUMNS
+from job.report.neighbours import (
+    Beside,
+    Place,
+    fill_neighbours,
+    find_neighbours,
+    merge_neighbours,
+    places,
+)
 from job.report.page import render_html
+from job.spread import spread
+from job.totals import Totals
 from job.write import appearing, read_tables, write_atomic, write_json
 
 EXAMPLES = 3
@@ -38,11 +49,15 @@ def write_report(out: Path, line_of: LineOf | None = None) -> dict[str, Any]:
     run, ledger, timing = (_json(out / f"{name}.json") for name in ("run", "ledger", "timing"))
     themes = _themes(out / "themes.parquet")
     rejected = _examples(out / "rejected.jsonl")
-    totals = reduce_results(_results(out))
+    totals = _totals(out)
     report = make_report(totals, themes, ledger, timing, run, rejected, line_of)
+    beside = merge_neighbours(spread(_beside, _result_files(out), places(report)))
+    fill_neighbours(report, beside, ZoneInfo(run["timezone"]), line_of)
     with appearing(out / "evidence.csv") as path:
         titles = {theme["id"]: theme["title"] for theme in themes}
-        write_evidence(path, _results(out), titles, _lines(report), ZoneInfo(run["timezone"]))
+        write_evidence(
+            path, _results(out, list(READ)), titles, _lines(report), ZoneInfo(run["timezone"])
+        )
     write_atomic(out / "report.md", render_markdown(report))
     write_atomic(out / "report.html", render_html(report))
     write_json(out / "report.json", report)
@@ -57,8 +72,29 @@ def _json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _results(out: Path) -> Iterator[pa.Table]:
-    return read_tables(sorted((out / "results").glob("*.parquet")))
+def _result_files(out: Path) -> list[Path]:
+    return sorted((out / "results").glob("*.parquet"))
+
+
+def _results(out: Path, columns: list[str] | None = None) -> Iterator[pa.Table]:
+    return read_tables(_result_files(out), columns)
+
+
+def _totals(out: Path) -> Totals:
+    """What all result files hold together, each counted by a task where Ray runs."""
+    totals = Totals()
+    for part in spread(_totals_of, _result_files(out)):
+        totals.absorb(part)
+    totals.trim()
+    return totals
+
+
+def _beside(path: Path, wanted: set[Place]) -> dict[Place, Beside]:
+    return find_neighbours(read_tables([path], NEIGHBOUR_COLUMNS), wanted)
+
+
+def _totals_of(path: Path) -> Totals:
+    return reduce_results(read_tables([path]))
 
 
 def _themes(path: Path) -> list[dict[str, Any]]:
