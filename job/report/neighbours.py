@@ -7,7 +7,7 @@ they come, and finds of parts merge to the find of the whole.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from job.report.evidence import QUOTES, LineOf, local
 
@@ -47,7 +48,7 @@ class Beside:
     before: list[Neighbour] = field(default_factory=list)
     after: list[Neighbour] = field(default_factory=list)
 
-    def wants(self, before: Sequence[int], after: Sequence[int]) -> bool:
+    def wants(self, before: NDArray[Any], after: NDArray[Any]) -> bool:
         """Whether there may be a nearer record among those at these positions, in order."""
         nearer_before = len(before) > 0 and (
             len(self.before) < BESIDE or before[-1] > self.before[0].position
@@ -122,7 +123,7 @@ def fill_neighbours(
 _SIDES: tuple[Any, Any] = ("left", "right")
 
 
-def _neighbours(rows: pa.Table, indices: Sequence[int]) -> list[Neighbour]:
+def _neighbours(rows: pa.Table, indices: NDArray[Any]) -> list[Neighbour]:
     part = rows.take(indices)
     part = part.set_column(COLUMNS.index("time"), "time", part["time"].cast(pa.int64()))
     return [
