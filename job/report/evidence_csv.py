@@ -33,6 +33,8 @@ COLUMNS = (
     "quote",
     "text",
 )
+READ = ("id", "source", "position", "time", "kind", "service", "user", "text", "outcome", "issues")
+"""Columns of the results that are looked at."""
 CELL_CHARS = 32_767
 """The most that a spreadsheet's cell holds in Excel; a longer text ends in ` […]`."""
 _CUT = " […]"
@@ -78,8 +80,7 @@ def cell(value: object) -> str:
 def _rows(
     table: pa.Table, titles: Mapping[str, str], lines: Mapping[str, int], zone: ZoneInfo
 ) -> Iterator[dict[str, Any]]:
-    columns = ["id", "source", "position", "time", "kind", "service", "user", "text", "issues"]
-    problems = table.select(columns).filter(pc.equal(table["outcome"], "problem"))
+    problems = table.select(READ).filter(pc.equal(table["outcome"], "problem"))
     for batch in problems.to_batches(max_chunksize=2_048):
         for row in batch.to_pylist():
             record = row | {
