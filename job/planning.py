@@ -24,6 +24,7 @@ from job.printable import encodable
 from job.read import FilePlan, Plan, Slice, plan_inputs
 from job.records import KINDS, Kind, Record, SliceCounts
 from job.requests import SCHEMA_TOKENS, instruction_tokens
+from job.source_names import with_shown_names
 from serve.ask.answers import Answers
 from serve.ask.settings import Provider
 
@@ -38,7 +39,7 @@ class RunPlan:
     """What a run will do. `cleaning`: by source. `facts` say how each file was understood,
     `fingerprints` tell whether a rerun has the same inputs. `ignored`: entries below the inputs
     that are not read (hidden, no files, what runs have written). `fit`: what one request holds;
-    None for the built-in analyst."""
+    None for the built-in analyst. `masker`: what hides private values wherever they stand."""
 
     files: tuple[FilePlan, ...]
     slices: tuple[Slice, ...]
@@ -46,6 +47,7 @@ class RunPlan:
     language: Language
     ignored: int
     fit: Fit | None
+    masker: Masker
 
     @property
     def facts(self) -> list[dict[str, Any]]:
@@ -53,7 +55,7 @@ class RunPlan:
         return [
             {
                 "source": file.source,
-                "format": file.format.name,
+                "format": file.format.shown,
                 "encoding": file.encoding.codec,
                 "compression": None if file.compression == "none" else file.compression,
             }
@@ -62,7 +64,12 @@ class RunPlan:
 
     @property
     def fingerprints(self) -> list[dict[str, Any]]:
-        """For `run.json`."""
+        """For `run.json`: `places` with what is private in them masked."""
+        return [{**place, "path": self.masker.mask(place["path"])[0]} for place in self.places]
+
+    @property
+    def places(self) -> list[dict[str, Any]]:
+        """Where each file is, and what tells whether it is still the same."""
         return [
             {
                 "source": file.source,
@@ -89,12 +96,14 @@ def plan_run(settings: Settings, keep: bool) -> RunPlan:
         written=_written(settings),
     )
     masker = _make_masker(settings, keep)
-    cleaning = {file.source: _cleaning(settings, file, masker) for file in plan.files}
+    cleanings = [_cleaning(settings, file, masker) for file in plan.files]
+    plan = with_shown_names(plan, masker)
+    cleaning = {file.source: each for file, each in zip(plan.files, cleanings, strict=True)}
     language = settings.language
     if language == "auto":
         language = _most_spoken(plan, cleaning)
     fit = _make_fit(settings, settings.provider, language) if settings.provider else None
-    return RunPlan(plan.files, plan.slices, cleaning, language, plan.ignored, fit)
+    return RunPlan(plan.files, plan.slices, cleaning, language, plan.ignored, fit, masker)
 
 
 def open_answers(settings: Settings) -> Answers:

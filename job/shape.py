@@ -41,7 +41,8 @@ _PARTS: dict[str, tuple[str, ...]] = {
     ),
     "service": listed(
         "service, servicename, svc, app, appname, application, applicationname, eventsource",
-        "program, component, module, subsystem, 服务, 服务名, 应用, 应用名, 系统, 模块",
+        "program, component, module, subsystem, container, containername, 服务, 服务名, 应用, 应用名",
+        "系统, 模块",
     ),
     "host": listed(
         "host, hostname, server, servername, node, nodename, instance, instanceid, machine, pod",
@@ -85,6 +86,14 @@ _NOT_FEEDBACK = frozenset(listed("message, msg, log, event, description, detail,
 
 _NAMES_OF_ONE = listed("username, name, id, userid, login, email, nickname, arn, principalid")
 """Where a user, a service or a host is an object: what names it."""
+
+SAID = listed("content, text, message, value, utterance, body, msg, parts, 内容, 消息, 文本, 发言")
+SPEAKER = listed(
+    "role, from, speaker, sender, sendertype, author, participant, 角色, 发言人, 发送者, 说话人",
+    "name",
+)
+SENT = listed("createdat, timestamp, time, ts, createtime, sentat, date, datetime, 时间, 发送时间")
+"""Of a turn of a conversation: what was said, who spoke, when; best first."""
 
 Path = tuple[str, ...]
 

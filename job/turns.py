@@ -13,15 +13,8 @@ from typing import Any
 
 from job.nested import json_in
 from job.render import Hide, key_values, scalar
-from job.shape import Shape, plain
-from job.words import listed
+from job.shape import SAID, SENT, SPEAKER, Shape, plain
 
-_SAID = listed("content, text, message, value, utterance, body, msg, parts, 内容, 消息, 文本, 发言")
-_SPEAKER = listed(
-    "role, from, speaker, sender, sendertype, author, participant, 角色, 发言人, 发送者, 说话人",
-    "name",
-)
-_TIME = listed("createdat, timestamp, time, ts, createtime, sentat, date, datetime, 时间, 发送时间")
 _LINE = re.compile(
     r"^[ \t]*(user|human|customer|client|visitor|assistant|ai|bot|agent|system|support|chatgpt|gpt"
     r"|用户|客户|顾客|访客|买家|客服|助手|坐席|机器人|商家|卖家|系统)[^\n:：]{0,12}[:：]",
@@ -64,8 +57,8 @@ def _is_turn(turn: Any, with_speaker: bool) -> bool:
     if not isinstance(turn, Mapping):
         return False
     names = {plain(str(name)) for name in turn}
-    said = not names.isdisjoint(_SAID) or "toolcalls" in names
-    return said and (not with_speaker or not names.isdisjoint(_SPEAKER[:-1]))
+    said = not names.isdisjoint(SAID) or "toolcalls" in names
+    return said and (not with_speaker or not names.isdisjoint(SPEAKER[:-1]))
 
 
 def _all_text(value: Any) -> bool:
@@ -85,7 +78,7 @@ def times_of(turns: Iterable[Any]) -> Iterable[Any]:
     for turn in turns:
         if isinstance(turn, Mapping):
             by_plain = {plain(str(name)): value for name, value in turn.items()}
-            yield from (by_plain[name] for name in _TIME if name in by_plain)
+            yield from (by_plain[name] for name in SENT if name in by_plain)
 
 
 def render_turns(turns: Iterable[Any], hide: Hide) -> str:
@@ -104,8 +97,8 @@ def _speaker_and_said(turn: Any, hide: Hide) -> tuple[str, str]:
     if not isinstance(turn, Mapping):
         return "", said_in(turn, hide)
     by_plain = {plain(str(name)): value for name, value in turn.items()}
-    speaker = next((s for n in _SPEAKER if (s := _speaker(by_plain.get(n)))), "")
-    said = next((s for n in _SAID if (s := said_in(by_plain.get(n), hide))), "")
+    speaker = next((s for n in SPEAKER if (s := _speaker(by_plain.get(n)))), "")
+    said = next((s for n in SAID if (s := said_in(by_plain.get(n), hide))), "")
     calls = by_plain.get("toolcalls") or by_plain.get("functioncall")
     for call in calls if isinstance(calls, list) else [calls] if calls else []:
         said = f"{said} {_call(call, hide)}".strip()

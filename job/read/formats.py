@@ -6,20 +6,25 @@ what does not fit it is rejected record by record.
 
 from __future__ import annotations
 
+import csv
 import json
 import posixpath
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Literal
+from typing import Any, Literal
 
 from job import times
+from job.read.chats import are_messages
+from job.read.containers import Woven, find_woven, is_docker, timed_streams
 from job.read.dialect import Dialect, find_dialect, is_table
 from job.read.documents import array_path, is_document
-from job.read.encoding import repair
+from job.read.encoding import UTF8, repair
+from job.read.json_stream import read_json
 from job.read.logfmt import parse_logfmt
 from job.read.text_log import looks_continued, strip_ansi
+from job.records import Raw
 
 FormatName = Literal["jsonl", "json", "csv", "text", "logfmt", "mixed", "binary", "empty"]
 
@@ -35,6 +40,8 @@ _BINARY = 8, 0.05
 """Control and undecoded characters, and their share, above which a file is no text."""
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffd\udc80-\udcff]")
 _SAMPLE_LINES = 2_000
+_SAMPLE_ROWS = 200
+_DOCKER_SHARE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +49,21 @@ class Format:
     """How the records of a file are found.
 
     `timed`: records open with a time (text, logfmt, mixed). `path`: the keys from the outside in
-    to the array that holds the records of a JSON object. `dialect`: of a csv.
+    to the array that holds the records of a JSON object. `dialect`: of a csv. `woven`: how its
+    lines name the streams they belong to; `timed_streams`: those whose records open with a time.
     """
 
     name: FormatName
     timed: bool = False
     path: tuple[str, ...] = ()
     dialect: Dialect | None = None
+    woven: Woven | None = None
+    timed_streams: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """For a person."""
+        return f"{self.name} ({self.woven})" if self.woven else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +79,39 @@ class Sample:
 
 def find_format(sample: Sample, is_time: Callable[[str], bool]) -> Format:
     """The format of a file. `is_time`: whether the text of a cell is a time."""
+    form = _find_form(sample, is_time)
+    text = repair(sample.text.lstrip("\ufeff"))
+    if form.name in ("text", "csv") and not is_table(extension_of(sample.name)):
+        lines = [line for line in islice(text.split("\n"), _SAMPLE_LINES) if line.strip()]
+        if woven := find_woven(lines):
+            timed = () if woven == "tagged" else timed_streams(woven, lines)
+            return Format("text", woven=woven, timed_streams=timed)
+    if form.name in ("jsonl", "json", "csv"):
+        rows = _rows(text, form)
+        if form.name == "jsonl" and sum(map(is_docker, rows)) >= max(_DOCKER_SHARE * len(rows), 1):
+            return replace(form, woven="docker", timed_streams=timed_streams("docker", rows))
+        if are_messages(rows):
+            return replace(form, woven="chat")
+    return form
+
+
+def _rows(text: str, form: Format) -> list[Any]:
+    """The first values in a text, as far as they can be told."""
+    if form.dialect:
+        lines = (line.replace("\r", " ") + "\n" for line in text.split("\n"))
+        cells = islice(form.dialect.reader(lines), form.dialect.heading, _SAMPLE_ROWS)
+        try:
+            return [dict(zip(form.dialect.columns, row, strict=False)) for row in cells]
+        except csv.Error:
+            return []
+    if form.name == "json":
+        found = read_json([text.encode()], 0, "", UTF8, form.path)
+        return [row.value for row in islice(found, _SAMPLE_ROWS) if isinstance(row, Raw)]
+    filled = (line for line in text.split("\n") if line.strip())
+    return [_parsed(line) for line in islice(filled, _SAMPLE_ROWS)]
+
+
+def _find_form(sample: Sample, is_time: Callable[[str], bool]) -> Format:
     text = sample.text.lstrip("\ufeff")
     if not text.strip():
         return Format("empty" if sample.complete else "text")
@@ -104,11 +152,15 @@ def extension_of(name: str) -> str:
 
 def _is_json(line: str) -> bool:
     """Whether a line is a JSON object or array."""
+    return _parsed(line) is not None
+
+
+def _parsed(line: str) -> Any:
+    """The JSON object or array that a line is, or None."""
     line = line.lstrip("\ufeff \t")
     if line[:1] not in ("{", "["):
-        return False
+        return None
     try:
-        json.loads(line, strict=False)
+        return json.loads(line, strict=False)
     except (ValueError, RecursionError):
-        return False
-    return True
+        return None

@@ -15,7 +15,7 @@ from job.read.encoding import Encoding
 
 MAX_RECORD_BYTES = 64 << 20
 """A longer line or record is rejected, so that memory stays bounded whatever a file holds."""
-_EXCERPT_BYTES = 1024
+_EXCERPT_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)

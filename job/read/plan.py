@@ -158,6 +158,8 @@ def _cuts(file: Found, look: Look, form: Format, slice_bytes: int) -> list[int |
         return [0, None]
     begin = look.encoding.bom
     length = file.size - begin
+    if form.dialect and form.woven:
+        return [0, file.size]
     if form.name in LINE_FORMATS or (form.dialect and not form.dialect.quoted):
         count = max(min(round(length / slice_bytes), length), 1)
         inner = [begin + length * n // count for n in range(1, count)]

@@ -1,7 +1,8 @@
 """What reading rejects, each reason made in one place.
 
 The reasons: `bad_json`, `not_a_record`, `too_long`, `truncated`, `bad_csv`, `binary`,
-`unreadable`. The excerpt is the first 200 characters as they stood: `clean` masks it.
+`unreadable`. The excerpt is the beginning as it stood, with more than is shown: `clean` masks it
+and then cuts it, so that nothing private is cut before it can be recognised.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from job.read.encoding import repair
 from job.read.lines import MAX_RECORD_BYTES
 from job.records import Rejected
 
-EXCERPT_CHARACTERS = 200
+EXCERPT_CHARACTERS = 1000
 
 
 def _rejected(source: str, position: int, reason: str, detail: str, text: str = "") -> Rejected:

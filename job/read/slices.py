@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from job.read.chats import goes_on, join_messages, message_lines
+from job.read.containers import Continuing, docker_lines, join_lines, prefixed_lines
 from job.read.encoding import Encoding
 from job.read.formats import Format
 from job.read.json_lines import read_json_lines
 from job.read.json_stream import read_json
-from job.read.lines import read_blocks
+from job.read.lines import Block, read_blocks
 from job.read.rejections import binary, truncated, unreadable
 from job.read.repeats import each, may_repeat
 from job.read.streams import ByteStream, Compression, Location
 from job.read.tabular import read_csv
 from job.read.text_log import TextLog
+from job.read.weave import WINDOW_BYTES, Weave
 from job.records import Raw, Rejected
 
 
@@ -49,8 +52,10 @@ def read_slice(part: Slice) -> Iterator[Raw | Rejected]:
     if part.format.name == "binary":
         yield binary(part.source)
         return
-    # One byte before, to see whether a line begins right at the start.
-    begin = part.start - 1 if part.index else 0
+    woven = part.format.woven is not None and part.format.dialect is None
+    # One byte before, to see whether a line begins right at the start; the streams of woven lines
+    # are known from further back.
+    begin = max(part.start - 1 - (WINDOW_BYTES if woven else 0), 0) if part.index else 0
     stream = ByteStream(part.location, part.compression, begin, part.end)
     try:
         for row in _records(part, stream, begin):
@@ -67,14 +72,32 @@ def read_slice(part: Slice) -> Iterator[Raw | Rejected]:
 
 
 def _records(part: Slice, stream: ByteStream, begin: int) -> Iterator[Raw | Rejected]:
-    source, encoding, end, form = part.source, part.encoding, part.end, part.format
-    first = part.index == 0
-    bom = encoding.bom if first else 0
-    chunks = _after(bom, stream)
-    if form.name == "json":
-        yield from read_json(chunks, begin + bom, source, encoding, form.path)
+    source, encoding, form = part.source, part.encoding, part.format
+    if form.woven is None:
+        yield from _rows(part, stream, begin, part.end)
         return
-    blocks = read_blocks(chunks, begin + bom, encoding, end, mid_line=not first)
+    # Which rows belong to this slice is the weave's to say.
+    if form.woven == "chat":
+        rows = _rows(part, stream, begin, part.end if form.dialect else None)
+        lines, weave = message_lines(rows), Weave(goes_on, join_messages)
+    else:
+        weave = Weave(Continuing(frozenset(form.timed_streams)), join_lines)
+        if form.woven == "docker":
+            lines = docker_lines(_rows(part, stream, begin, None))
+        else:
+            lines = prefixed_lines(_blocks(part, stream, begin, None), source, encoding, form.woven)
+    yield from weave.records(lines, part.start, part.end)
+
+
+def _rows(part: Slice, stream: ByteStream, begin: int, end: int | None) -> Iterator[Raw | Rejected]:
+    """The rows that start before `end`, as the format has them."""
+    source, encoding, form = part.source, part.encoding, part.format
+    first = _is_first(part, begin)
+    if form.name == "json":
+        bom = encoding.bom
+        yield from read_json(_after(bom, stream), bom, source, encoding, form.path)
+        return
+    blocks = _blocks(part, stream, begin, end)
     if form.name == "jsonl":
         yield from read_json_lines(blocks, source, encoding, end)
     elif form.dialect:
@@ -83,6 +106,17 @@ def _records(part: Slice, stream: ByteStream, begin: int) -> Iterator[Raw | Reje
     else:
         log = TextLog(source, encoding, form.timed, mixed=form.name in ("mixed", "logfmt"))
         yield from log.records(blocks, end, from_start=first)
+
+
+def _blocks(part: Slice, stream: ByteStream, begin: int, end: int | None) -> Iterator[Block]:
+    first = _is_first(part, begin)
+    bom = part.encoding.bom if first else 0
+    return read_blocks(_after(bom, stream), begin + bom, part.encoding, end, mid_line=not first)
+
+
+def _is_first(part: Slice, begin: int) -> bool:
+    """Whether reading begins where the file does: in its first slice, or looking back so far."""
+    return part.index == 0 or (begin == 0 and part.format.woven is not None)
 
 
 def _after(count: int, chunks: Iterator[bytes] | ByteStream) -> Iterator[bytes]:

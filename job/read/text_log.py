@@ -25,8 +25,10 @@ from job.records import Raw, Rejected
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 _CONTINUATION = (
     r"[ \t]|Traceback |Caused by: |Suppressed: |at [\w$.<]|\.\.\.|[\]})]+[,;]?[ \t\r]*(?=\n|$)"
+    r"|-----END |(?:[A-Za-z0-9+/]{64}|[A-Za-z0-9+/]{2,63}={1,2})[ \t\r]*(?=\n|$)"
 )
-"""How a line begins that goes on with the record before it, in a log whose lines have no times."""
+"""How a line begins that goes on with the record before it, in a log whose lines have no times; the
+last two are of an armoured key or certificate."""
 _EXCEPTION_NAME = r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit)(?=:|\r?\n|$)"
 _EXCEPTION = re.compile(_EXCEPTION_NAME, re.ASCII)
 _UNTIMED = rf"(?!{_CONTINUATION}|{_EXCEPTION_NAME})\S"
@@ -48,6 +50,11 @@ def strip_ansi(text: str) -> str:
 def looks_continued(line: str) -> bool:
     """Whether a line goes on with the record before it, in a log whose lines have no times."""
     return _CONTINUED.match(line) is not None
+
+
+def opens_exception(line: str) -> bool:
+    """Whether a line begins with the name of an exception, as the last of a traceback does."""
+    return _EXCEPTION.match(line) is not None
 
 
 @dataclass(slots=True)
