@@ -52,14 +52,7 @@ class Attempt:
         self._url = f"{base_url}/chat/completions"
         self._base_url = base_url
         self._key = key
-        headers = {"user-agent": "fupan"} | ({"authorization": f"Bearer {key}"} if key else {})
-        limits = httpx.Limits(max_connections=max_connections, keepalive_expiry=KEEP_ALIVE_SECONDS)
-        self._client = httpx.AsyncClient(
-            transport=AiohttpTransport(limits=limits, proxy=_proxy_for(base_url)),
-            headers=headers,
-            timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
-            trust_env=False,
-        )
+        self._client = http_client(base_url, key, max_connections)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -156,6 +149,18 @@ class Attempt:
         if self._key:
             text = text.replace(self._key, "<key>")
         return " ".join(text[:SHOWN_CHARACTERS].split())
+
+
+def http_client(base_url: str, key: str | None, max_connections: int = 100) -> httpx.AsyncClient:
+    """A client for one provider: its key in every request, the proxy that the environment names."""
+    headers = {"user-agent": "fupan"} | ({"authorization": f"Bearer {key}"} if key else {})
+    limits = httpx.Limits(max_connections=max_connections, keepalive_expiry=KEEP_ALIVE_SECONDS)
+    return httpx.AsyncClient(
+        transport=AiohttpTransport(limits=limits, proxy=_proxy_for(base_url)),
+        headers=headers,
+        timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
+        trust_env=False,
+    )
 
 
 def _proxy_for(base_url: str) -> httpx.Proxy | None:
