@@ -41,8 +41,8 @@ _PARTS: dict[str, tuple[str, ...]] = {
     ),
     "service": listed(
         "service, servicename, svc, app, appname, application, applicationname, eventsource",
-        "program, component, module, subsystem, container, containername, 服务, 服务名, 应用, 应用名",
-        "系统, 模块",
+        "program, component, module, subsystem, container, containername, 服务, 服务名, 应用",
+        "应用名, 系统, 模块",
     ),
     "host": listed(
         "host, hostname, server, servername, node, nodename, instance, instanceid, machine, pod",

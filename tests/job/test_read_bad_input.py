@@ -10,6 +10,7 @@ import pytest
 import zstandard
 
 from job.records import Raw, Rejected
+from tests.job.cleaning import cleaner
 from tests.job.reading import planned, records, rows, rows_of, values
 
 
@@ -45,7 +46,10 @@ def test_broken_lines_are_rejected_where_they_stand_and_the_others_kept(tmp_path
 
 def test_an_excerpt_is_short(tmp_path: Path) -> None:
     (row,) = rejections(rows(tmp_path / "a.jsonl", b'{"a": 1}\n{"' + b"x" * 5000 + b"\n"))
-    assert len(row.excerpt) == 200
+    assert len(row.excerpt) < 2000
+    cleaned = cleaner().clean(row)
+    assert isinstance(cleaned, Rejected)
+    assert len(cleaned.excerpt) == 200
 
 
 @pytest.mark.parametrize(
