@@ -144,7 +144,7 @@ _SEVERITY_WORDS: dict[Severity, str] = {
     "low": "低",
     "medium": "中",
     "high": "高",
-    "critical": "紧急",
+    "critical": "严重",
 }
 
 

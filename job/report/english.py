@@ -23,14 +23,25 @@ WORDS = {
     "need_action": "{n} problem needs action: {severities}|{n} problems need action: {severities}",
     "count_critical": "{n} critical",
     "count_high": "{n} high",
+    "count_medium": "{n} medium",
+    "count_low": "{n} low",
+    "count_info": "{n} info",
+    "of_them_returned": "{n} of them back although closed",
+    "count_returned": "{n} back although closed",
+    "count_new": "{n} new",
+    "count_worse": "{n} worse",
+    "count_lasting": "{n} for {days} days",
+    "count_lasting_most": "{n} for up to {days} days",
+    "count_unchanged": "{n} unchanged",
     "none_needs_action": "No problem needs action",
     "no_problems": "No problems found",
     "none_known": "No problems found yet: {n} record was not analysed|"
     "No problems found yet: {n} records were not analysed",
     "no_records": "There were no records to look at",
-    "detail_themes": "{problems} of {records} records report a problem: {n} cause|"
-    "{problems} of {records} records report a problem: {n} causes",
+    "detail_themes": "{problems} of {records} records report a problem: {n} different problem|"
+    "{problems} of {records} records report a problem: {n} different problems",
     "detail_users": "{n} user affected|{n} users affected",
+    "detail_muted": "{n} problem is muted|{n} problems are muted",
     "no_times": "The records carry no times",
     "notice_partial": "This report is partial: the run stopped early ({reason}). {unasked} of"
     " {records} records were not asked. Give the same command again to go on from here.",
@@ -126,6 +137,16 @@ WORDS = {
     "incident_count": "{n} group of problems that broke out together|"
     "{n} groups of problems that broke out together",
     "likely": "Likely one incident",
+    "incident_title": "{title}, and {n} more",
+    "incident_why_service": "{problems} problems began within a minute of one another on the same"
+    " service ({names}).|"
+    "{problems} problems began within {n} minutes of one another on the same service ({names}).",
+    "incident_why_host": "{problems} problems began within a minute of one another on the same host"
+    " ({names}).|"
+    "{problems} problems began within {n} minutes of one another on the same host ({names}).",
+    "incident_why_source": "{problems} problems began within a minute of one another in the same"
+    " log ({names}).|"
+    "{problems} problems began within {n} minutes of one another in the same log ({names}).",
     "in_incident": "part of a likely incident",
     # A problem.
     "problems": "{n} problem|{n} problems",
