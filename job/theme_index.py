@@ -10,8 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from job.likeness import Lexicon
+from job.likeness import Lexicon, nearest
 from job.themes import ThemeGroup, ThemeText, digest, plain_text
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What texts that were grouped say, a lexicon of their events and, of problems, one of their
+    causes, and the theme of each."""
+
+    lexicons: list[Lexicon]
+    themes: list[str]
 
 
 @dataclass(slots=True)
@@ -28,16 +37,16 @@ class ThemeIndex:
     ) -> ThemeIndex:
         """The index of `groups` of `texts`. `complete`: the run has no others."""
         index = cls()
-        said: dict[bool, dict[str, str]] = {False: {}, True: {}}
+        said: dict[bool, dict[ThemeText, str]] = {False: {}, True: {}}
         for group in groups:
             for i in group.members:
                 index.themes[digest(texts[i])] = group.id
-                said[group.positive].setdefault(_words(texts[i]), group.id)
+                said[group.positive].setdefault(plain_text(texts[i]), group.id)
         if not complete:
             for positive, themes in said.items():
                 if themes:
-                    lexicon = Lexicon.of(list(themes))
-                    index.words[positive] = Words(lexicon, list(themes.values()))
+                    lexicons = [Lexicon.of(side) for side in _sides(list(themes))]
+                    index.words[positive] = Words(lexicons, list(themes.values()))
         return index
 
     def of_texts(self, texts: Sequence[ThemeText]) -> list[str | None]:
@@ -49,20 +58,14 @@ class ThemeIndex:
                 for i, theme in enumerate(found)
                 if theme is None and texts[i].positive == positive
             ]
-            nearest = words.lexicon.nearest([_words(texts[i]) for i in left])
-            for i, row in zip(left, nearest, strict=True):
-                found[i] = None if row is None else words.themes[row]
+            if left:
+                sides = _sides([plain_text(texts[i]) for i in left])
+                for i, row in zip(left, nearest(words.lexicons, sides), strict=True):
+                    found[i] = None if row is None else words.themes[row]
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """The words of texts that were grouped, and the theme of each."""
-
-    lexicon: Lexicon
-    themes: list[str]
-
-
-def _words(text: ThemeText) -> str:
-    plain = plain_text(text)
-    return plain.event if plain.cause in (None, plain.event) else f"{plain.event}\n{plain.cause}"
+def _sides(plain: Sequence[ThemeText]) -> list[list[str]]:
+    """The events of texts of one polarity and, where they have any, their causes."""
+    events = [text.event for text in plain]
+    return [events] if plain[0].positive else [events, [text.cause or "" for text in plain]]
