@@ -6,9 +6,11 @@ either names the key and never repeats the value of one that can hold a secret.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date, datetime
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
 from pydantic import (
@@ -123,7 +125,7 @@ def load_config(path: str | None) -> ConfigFile:
     except yaml.YAMLError as error:
         raise UsageError(f"{file} is not valid YAML{_where(error)}") from error
     except ValidationError as error:
-        raise UsageError(f"{file}: {validation_text(error)}") from error
+        raise UsageError(f"{file}: {validation_text(error, ConfigFile)}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not UTF-8: save it as UTF-8") from error
     except ValueError as error:
@@ -138,9 +140,48 @@ def _where(error: yaml.YAMLError) -> str:
     return f"{place}: {problem}" if problem else place
 
 
-def validation_text(error: ValidationError) -> str:
-    """The first thing that is wrong, with the key it is wrong in."""
+def validation_text(error: ValidationError, model: type[BaseModel] | None = None) -> str:
+    """The first thing that is wrong, with the key it is wrong in. `model`: what was to be read, to
+    tell the keys it knows."""
     first = error.errors(include_input=False, include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"])
-    said = first["msg"].removeprefix("Value error, ")
+    said = _plainly(first, _keys_at(model, first["loc"][:-1]) if model else ())
     return f"{where}: {said}" if where else said
+
+
+def _plainly(error: Any, known: tuple[str, ...]) -> str:
+    """What is wrong, in the words of a person who writes YAML."""
+    kind, said = error["type"], str(error["msg"]).removeprefix("Value error, ")
+    if kind == "extra_forbidden":
+        like = get_close_matches(str(error["loc"][-1]), known, 1)
+        meant = f", did you mean {like[0]}?" if like else ""
+        return f"unknown key{meant}" + (f" (known: {', '.join(known)})" if known else "")
+    if kind == "literal_error":
+        return f"must be {error['ctx']['expected']}"
+    return _PLAINLY.get(kind, said)
+
+
+_PLAINLY = {
+    "missing": "is missing",
+    "model_type": "must hold keys and values (a dictionary)",
+    "dict_type": "must hold keys and values (a dictionary)",
+    "tuple_type": "must be a list",
+    "list_type": "must be a list",
+    "string_type": "must be text",
+}
+
+
+def _keys_at(model: Any, place: tuple[int | str, ...]) -> tuple[str, ...]:
+    """The keys that are known at a place in a model."""
+    for part in place:
+        if issubclass(model, BaseModel) and part in model.model_fields:
+            annotation = model.model_fields[str(part)].annotation
+            model = next(_models_in(annotation), BaseModel)
+    return tuple(model.model_fields)
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models_in(inner)

@@ -78,13 +78,28 @@ def test_a_model_of_the_provider_can_be_named(designed: str) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("runn: {}", "runn"),
-        ("run: {provder: x}", "run.provder"),
+        ("runn: {}", "runn: unknown key, did you mean run"),
+        ("run: {provder: x}", "run.provder: unknown key, did you mean provider"),
+        (
+            "inputs: [{path: x, kinds: x}]",
+            r"inputs.0.kinds: .* kind\? \(known: path, kind, map, skip",
+        ),
+        (
+            "providers: {a: {base_url: 'https://x', models: [m], limits: {rqm: 1}}}",
+            "did you mean rpm",
+        ),
+        ("inputs: [{kind: operation}]", "inputs.0.path: is missing"),
+        ("inputs: [{path: x, skip: health}]", "inputs.0.skip: must be a list"),
+        ("inputs: {path: x}", "inputs: must be a list"),
+        ("inputs: [{path: x, map: {level: 5}}]", "inputs.0.map.level: must be text"),
         ("run: {max_failed: 2}", "run.max_failed"),
         ("providers: {a: {base_url: 'ftp://x', models: [m]}}", "base_url"),
         ("providers: {a: {base_url: 'https://u:p@x', models: [m]}}", "belong in the environment"),
         ("providers: {a: {base_url: 'https://x', models: []}}", "models"),
-        ("inputs: [{path: x, kind: poem}]", "kind"),
+        (
+            "inputs: [{path: x, kind: poem}]",
+            "kind: must be 'conversation', 'operation' or 'feedback'",
+        ),
         ("a: [", "not valid YAML"),
         ("[]", "dictionary"),
         ("providers: {extractive: {base_url: 'https://x', models: [m]}}", "built in"),
