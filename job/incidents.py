@@ -190,7 +190,7 @@ def _incident(group: list[Outbreak]) -> Incident | None:
         outbreaks=tuple(members),
         first=first,
         last=max(o.last for o in members),
-        began_within=-(-began // MINUTE_US),
+        began_within=max(1, -(-began // MINUTE_US)),
         places={field: _named(members, field) for field in FIELDS},
     )
 

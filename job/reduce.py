@@ -6,7 +6,7 @@ tables they come. What the model said is never counted by the model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -130,7 +130,7 @@ def _add(theme: ThemeTotals, row: dict[str, Any], issues: list[dict[str, Any]]) 
     if time is not None:
         theme.quarters[time // QUARTER_US] += 1
         theme.timeline.add(time)
-    for field, name in _names(row):
+    for field, name in names_of(row):
         theme.names.setdefault(field, Names()).add(name, drawn)
         theme.distinct.setdefault(field, Distinct()).add(hash64(name))
     severity, issue = _gravest(issues)
@@ -146,7 +146,7 @@ def _add(theme: ThemeTotals, row: dict[str, Any], issues: list[dict[str, Any]]) 
             best.offer(key, group, piece)
 
 
-def _names(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def names_of(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Who and what a record names; an entry of an operation log that names no place has its file
     for one: one process writes a log."""
     for field in ("user", "service", "host"):

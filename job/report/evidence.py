@@ -28,7 +28,7 @@ def evidence(
     theme: ThemeTotals, zone: ZoneInfo, line_of: LineOf | None, limit: int = EVIDENCE
 ) -> list[dict[str, Any]]:
     """At most `limit` pieces of `theme` as they stand in report.json, the three quotes first."""
-    return [_shown(piece, role, zone, line_of) for role, piece in choose(theme)[:limit]]
+    return [shown(piece, role, zone, line_of) for role, piece in choose(theme)[:limit]]
 
 
 def choose(theme: ThemeTotals) -> list[tuple[str, Piece]]:
@@ -85,7 +85,8 @@ def _pairs(text: str) -> set[str]:
     return {text[i : i + 2] for i in range(len(text) - 1)}
 
 
-def _shown(piece: Piece, role: str, zone: ZoneInfo, line_of: LineOf | None) -> dict[str, Any]:
+def shown(piece: Piece, role: str, zone: ZoneInfo, line_of: LineOf | None) -> dict[str, Any]:
+    """A piece as it stands in report.json; its neighbours are filled in later."""
     return {
         "record": piece.record,
         "role": role,

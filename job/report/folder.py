@@ -16,8 +16,13 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from job.again import COLUMNS as AGAIN_COLUMNS
+from job.again import Seen, Wanted, look_again, wanted
+from job.baseline import find_baseline, keep_baseline, kept_baseline
 from job.errors import InputError
+from job.known import load_known
 from job.reduce import reduce_results
+from job.report.compared import run_day
 from job.report.evidence import LineOf
 from job.report.evidence_csv import READ, write_evidence
 from job.report.make import make_report
@@ -40,17 +45,41 @@ EXAMPLES = 3
 """Rejected pieces of input shown for each reason; all are in rejected.jsonl."""
 
 
-def write_report(out: Path, line_of: LineOf | None = None) -> dict[str, Any]:
+def write_report(
+    out: Path,
+    line_of: LineOf | None = None,
+    baseline: str | None = None,
+    known: Path | None = None,
+) -> dict[str, Any]:
     """Make report.json, report.md, report.html and evidence.csv of the run in `out`.
 
-    `line_of(source, position)` finds the line of a piece of evidence. Returns the report. Raises
-    InputError where `out` lacks a file of a run, LedgerError where its files contradict each other.
+    `line_of(source, position)` finds the line of a piece of evidence. `baseline`: what to compare
+    with, a folder or "auto"; None: what it was compared with before. `known`: the file of known
+    problems; None: the one that the run was given. Returns the report. Raises InputError where
+    `out` lacks a file of a run, LedgerError where its files contradict each other, UsageError for
+    a baseline or a file of known problems that is none.
     """
     run, ledger, timing = (_json(out / f"{name}.json") for name in ("run", "ledger", "timing"))
     themes = _themes(out / "themes.parquet")
     rejected = _examples(out / "rejected.jsonl")
     totals = _totals(out)
-    report = make_report(totals, themes, ledger, timing, run, rejected, line_of)
+    if known is not None:
+        run["known"] = str(known)
+    if baseline is not None:
+        day = run_day(run, totals, ZoneInfo(run["timezone"]))
+        keep_baseline(out, find_baseline(baseline, out, run, day))
+    report = make_report(
+        totals,
+        themes,
+        ledger,
+        timing,
+        run,
+        rejected,
+        line_of,
+        seen=_seen(out, totals),
+        baseline=kept_baseline(out),
+        known=load_known(Path(run["known"])) if run.get("known") else (),
+    )
     beside = merge_neighbours(spread(_beside, _result_files(out), places(report)))
     fill_neighbours(report, beside, ZoneInfo(run["timezone"]), line_of)
     with appearing(out / "evidence.csv") as path:
@@ -87,6 +116,19 @@ def _totals(out: Path) -> Totals:
         totals.absorb(part)
     totals.trim()
     return totals
+
+
+def _seen(out: Path, totals: Totals) -> Seen:
+    """What a second look at the results finds, where there is something to look for."""
+    seen, looked_for = Seen(), wanted(totals)
+    if looked_for:
+        for part in spread(_seen_in, _result_files(out), looked_for):
+            seen.absorb(part)
+    return seen
+
+
+def _seen_in(path: Path, looked_for: Wanted) -> Seen:
+    return look_again(read_tables([path], AGAIN_COLUMNS), looked_for)
 
 
 def _beside(path: Path, wanted: set[Place]) -> dict[Place, Beside]:

@@ -8,11 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from job.records import SEVERITIES
 from job.report.words import Words, share
+
+_SPELLED = (
+    *("two", "three", "four", "five", "six", "seven"),
+    *("eight", "nine", "ten", "eleven", "twelve"),
+)
 
 
 def headline(problems: Mapping[str, Any], records: int, unknown: int, words: Words) -> str:
-    """What the reader must know: how many problems need action, and how bad they are.
+    """What the reader must know: how many problems need action, and which are new or worse; where
+    nothing is comparable, how bad they are.
 
     `problems` is that part of the report; `records` is how many there are of any outcome, and
     `unknown` those of them that nobody has looked at.
@@ -25,12 +32,44 @@ def headline(problems: Mapping[str, Any], records: int, unknown: int, words: Wor
         return words("no_problems")
     if not problems["need_action"]:
         return words("none_needs_action")
-    counts = [
-        words(f"count_{severity}", n=problems["by_severity"][severity])
-        for severity in ("critical", "high")
-        if severity in problems["by_severity"]
-    ]
+    if problems["action_by_change"] is None:
+        counts = _by_severity(problems, words)
+    else:
+        counts = _by_change(problems["action_by_change"], words)
     return words("need_action", n=problems["need_action"], severities=words.list(counts))
+
+
+def _by_severity(problems: Mapping[str, Any], words: Words) -> list[str]:
+    counts = [
+        words(f"count_{severity}", n=problems["action_by_severity"][severity])
+        for severity in reversed(SEVERITIES)
+        if severity in problems["action_by_severity"]
+    ]
+    if problems["returned"]:
+        counts.append(words("of_them_returned", n=problems["returned"]))
+    return counts
+
+
+def _by_change(counts: Mapping[str, Any], words: Words) -> list[str]:
+    parts = [
+        words(f"count_{change}", n=counts[change])
+        for change in ("returned", "new", "worse")
+        if counts[change]
+    ]
+    if counts["lasting"]:
+        key = "count_lasting" if counts["lasting"] == 1 else "count_lasting_most"
+        if counts["lasting_days"] < 2:
+            key = "count_unchanged"
+        days = _days(counts["lasting_days"], words)
+        parts.append(words(key, n=counts["lasting"], days=days))
+    return parts
+
+
+def _days(days: int, words: Words) -> str:
+    """A number of days, spelled out where that reads better."""
+    if words.language == "en" and 2 <= days < len(_SPELLED) + 2:
+        return _SPELLED[days - 2]
+    return f"{days:,}"
 
 
 def detail(report: Mapping[str, Any], words: Words) -> str:
@@ -42,6 +81,8 @@ def detail(report: Mapping[str, Any], words: Words) -> str:
     parts = [words("detail_themes", **counts)]
     if problems["users"]:
         parts.append(words("detail_users", n=problems["users"]))
+    if problems["muted"]:
+        parts.append(words("detail_muted", n=problems["muted"]))
     return words.list(parts)
 
 

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from job.again import Seen
+from job.changes import Baseline
 from job.errors import LedgerError
+from job.incidents import find_incidents
+from job.known import Entry
 from job.records import KINDS, OUTCOMES, SEVERITIES, VIAS
-from job.report.evidence import QUOTES, LineOf, evidence, local
+from job.report.compared import changes_of, comparison
+from job.report.evidence import LineOf, local
 from job.report.headline import headline
+from job.report.known import known_section, verdicts
+from job.report.suspects import contradiction_rows, incident_rows
+from job.report.themes import ACTION_STATUSES, hour_of, judge_rows, praise_rows, theme_rows
 from job.report.words import Words
-from job.totals import QUARTER_US, ThemeTotals, Totals
+from job.totals import Totals
 
-ACTION_SEVERITIES = ("high", "critical")
 ACTION = (
     *("title", "action", "severity", "records", "users"),
     *("status", "days_seen", "returned", "owner"),
@@ -34,23 +40,29 @@ def make_report(
     run: Mapping[str, Any],
     rejected: Sequence[Mapping[str, Any]],
     line_of: LineOf | None = None,
+    *,
+    seen: Seen | None = None,
+    baseline: Baseline | None = None,
+    known: Sequence[Entry] = (),
 ) -> dict[str, Any]:
     """The report of a run as a value that fits `docs/report.schema.json`.
 
     `themes` are rows of themes.parquet, of which only the words are used; `rejected` are examples
-    of rejected input. `line_of` finds the line of a position, for the evidence shown.
+    of rejected input. `line_of` finds the line of a position, for the evidence shown. `seen` is
+    the second look at the results, where one was wanted; `baseline` what to compare with, None
+    where nothing was asked for; `known` the entries of the file of known problems that `run` names.
 
     Raises LedgerError where results, themes and ledger contradict one another.
     """
     _check(totals, themes, ledger)
-    zone = ZoneInfo(run["timezone"])
+    zone, words = ZoneInfo(run["timezone"]), Words(run["language"])
+    seen = seen or Seen()
     named = {theme["id"]: theme for theme in themes}
-    shown = [
-        _theme(named[id], theme, totals.count(outcome="problem"), zone, line_of)
-        for id, theme in totals.themes.items()
-        if id
-    ]
-    shown.sort(key=lambda t: (-SEVERITIES.index(t["severity"]), -t["records"], t["id"]))
+    shown = theme_rows(totals, named, seen, zone, line_of)
+    judge_rows(
+        shown, changes_of(baseline, totals, run, zone), verdicts(known, shown, totals, run, zone)
+    )
+    incidents = find_incidents(totals.themes, totals.first, totals.last)
     problems = _problems(totals, shown)
     return {
         "period": _period(totals, run, zone),
@@ -60,22 +72,22 @@ def make_report(
             problems,
             totals.count(),
             totals.count(via="unasked") + totals.count(via="failed"),
-            Words(run["language"]),
+            words,
         ),
-        "comparison": None,
+        "comparison": comparison(baseline, shown, totals),
         "actions": [
             {name: theme[name] for name in ACTION} | {"theme": theme["id"]}
-            for theme in shown
+            for theme in sorted(shown, key=lambda theme: not theme["returned"])
             if theme["needs_action"]
         ],
-        "incidents": [],
+        "incidents": incident_rows(incidents, shown, zone, words),
         "themes": shown,
         "problems": problems,
-        "known": {"file": None, "muted": {"themes": 0, "records": 0}, "returned": [], "unused": []},
-        "contradictions": [],
+        "known": known_section(run.get("known"), known, shown),
+        "contradictions": contradiction_rows(totals.contradictions, seen, zone, line_of),
         "normal": _by_kind(totals, "normal"),
         "positive": _by_kind(totals, "positive")
-        | {"themes": _praise(totals, named, zone, line_of)},
+        | {"themes": praise_rows(totals, named, zone, line_of)},
         "sources": list(ledger["sources"]),
         "quality": _quality(totals, ledger, rejected, line_of),
         "cost": dict(ledger["calls"]),
@@ -104,7 +116,7 @@ def _period(totals: Totals, run: Mapping[str, Any], zone: ZoneInfo) -> dict[str,
     timed = {(q, s): n for (q, s), n in totals.problems.items() if q is not None}
     hours: dict[str, Counter[str]] = {}
     for quarter, severity in sorted(timed):
-        hours.setdefault(_hour(quarter, zone), Counter())[severity] += timed[quarter, severity]
+        hours.setdefault(hour_of(quarter, zone), Counter())[severity] += timed[quarter, severity]
     return {
         "first": local(totals.first, zone),
         "last": local(totals.last, zone),
@@ -119,76 +131,45 @@ def _period(totals: Totals, run: Mapping[str, Any], zone: ZoneInfo) -> dict[str,
     }
 
 
-def _theme(
-    named: Mapping[str, Any],
-    totals: ThemeTotals,
-    problems: int,
-    zone: ZoneInfo,
-    line_of: LineOf | None,
-) -> dict[str, Any]:
-    hours: Counter[str] = Counter()
-    for quarter, n in sorted(totals.quarters.items()):
-        hours[_hour(quarter, zone)] += n
-    words = ("title", "summary", "cause", "basis", "action", "severity", "severity_reason")
-    return {
-        "id": named["id"],
-        **{name: named[name] for name in words},
-        "named_by": named["named_by"],
-        "needs_action": named["severity"] in ACTION_SEVERITIES,
-        "status": None,
-        "change": None,
-        "days_seen": None,
-        "owner": None,
-        "muted_until": None,
-        "returned": False,
-        "of_kind": {},
-        "services": [],
-        "services_total": 0,
-        "hosts": [],
-        "hosts_total": 0,
-        "top_users": [],
-        "varied": [],
-        "incident": None,
-        "records": totals.records,
-        "issues": totals.issues,
-        "users": totals.users,
-        "share": round(totals.records / problems, 3),
-        "first": local(totals.first, zone),
-        "last": local(totals.last, zone),
-        "by_kind": {kind: totals.kinds[kind] for kind in KINDS if totals.kinds[kind]},
-        "by_hour": [{"hour": hour, "records": n} for hour, n in hours.items()],
-        "evidence": evidence(totals, zone, line_of),
-    }
-
-
-def _praise(
-    totals: Totals, named: Mapping[str, Mapping[str, Any]], zone: ZoneInfo, line_of: LineOf | None
-) -> list[dict[str, Any]]:
-    """What was praised, most often first; praise that belongs to no theme comes last, id null."""
-    groups = sorted(
-        totals.praise.items(), key=lambda item: (not item[0], -item[1].records, item[0])
-    )
-    return [
-        {
-            "id": id or None,
-            "title": named[id]["title"] if id else None,
-            "records": group.records,
-            "users": group.users,
-            "evidence": evidence(group, zone, line_of, limit=QUOTES if id else 2 * QUOTES),
-        }
-        for id, group in groups
-    ]
-
-
 def _problems(totals: Totals, themes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    acute = [theme for theme in themes if theme["needs_action"]]
     return _by_kind(totals, "problem") | {
         "themes": len(themes),
         "users": len(totals.users),
-        "need_action": sum(theme["needs_action"] for theme in themes),
-        "by_severity": dict(Counter(theme["severity"] for theme in themes)),
+        "need_action": len(acute),
+        "by_severity": _by_severity(themes),
         "records_by_severity": _records_by_severity(totals),
-        "action_by_severity": dict(Counter(t["severity"] for t in themes if t["needs_action"])),
-        "action_by_change": None,
+        "action_by_severity": _by_severity(acute),
+        "action_by_change": _by_change(acute),
+        "returned": sum(theme["returned"] for theme in acute),
+        "muted": sum(theme["muted_until"] is not None for theme in themes),
+    }
+
+
+def _by_severity(themes: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    counts = Counter(theme["severity"] for theme in themes)
+    return {severity: counts[severity] for severity in SEVERITIES if counts[severity]}
+
+
+def _by_change(themes: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """`themes`, each once, by why they need action now."""
+    if any(theme["status"] is None for theme in themes):
+        return None
+    why = Counter(
+        "returned"
+        if theme["returned"]
+        else theme["status"]
+        if theme["status"] in ACTION_STATUSES
+        else "lasting"
+        for theme in themes
+    )
+    days = [
+        theme["days_seen"]["days"]
+        for theme in themes
+        if not theme["returned"] and theme["status"] not in ACTION_STATUSES
+    ]
+    return {name: why[name] for name in ("returned", "new", "worse", "lasting")} | {
+        "lasting_days": max(days, default=None)
     }
 
 
@@ -255,9 +236,3 @@ def _method(themes: Sequence[Mapping[str, Any]], run: Mapping[str, Any]) -> dict
             )
         },
     }
-
-
-def _hour(quarter: int, zone: ZoneInfo) -> str:
-    """The hour of the report's zone that a quarter of an hour belongs to."""
-    time = datetime.fromtimestamp(quarter * QUARTER_US // 1_000_000, zone)
-    return time.replace(minute=0).isoformat()

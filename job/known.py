@@ -1,0 +1,152 @@
+"""known.yaml: problems that the team knows of, who owns them, until when they are muted, and which
+are closed.
+
+    t-7d7d42ef38:            # the id of a theme
+      owner: Li
+      muted_until: 2026-04-01
+    lease renewal:           # or words
+      closed: 2026-03-14
+
+Invariant: an entry is about the theme whose id it is, or about every theme whose words hold all of
+the entry's. Reading never changes the file (`known_file.py` does).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from pathlib import Path
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from job.config_file import validation_text
+from job.errors import UsageError
+
+KNOWN_FILE = "known.yaml"
+_ID = re.compile(r"t-[0-9a-f]{10}")
+"""The form of a theme's id (`theme_ids.theme_id`)."""
+
+
+def _moment(value: object) -> object:
+    """A quoted date is a date too."""
+    if isinstance(value, str):
+        return datetime.fromisoformat(value) if len(value) > 10 else date.fromisoformat(value)
+    return value
+
+
+class Known(BaseModel):
+    """What is known of a problem. It is muted to the end of `muted_until`. `closed`: a day, at
+    whose end it was, or a moment."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: str | None = None
+    owner: str | None = None
+    muted_until: date | None = None
+    closed: Annotated[datetime | date | None, BeforeValidator(_moment)] = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry; `about` is the id of a theme, or words."""
+
+    about: str
+    known: Known
+
+    def matches(self, theme: Mapping[str, Any]) -> bool:
+        """Whether `theme` (id, title, summary, cause) is meant."""
+        if _ID.fullmatch(self.about):
+            return bool(theme["id"] == self.about)
+        said = " ".join(str(theme[name] or "") for name in ("title", "summary", "cause"))
+        return all(word in said.casefold() for word in self.about.casefold().split())
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known of a theme on the day of a run. `returned`: it was closed and is back."""
+
+    owner: str | None = None
+    muted_until: date | None = None
+    returned: bool = False
+
+
+def load_known(path: Path) -> list[Entry]:
+    """The entries of `path`; none where there is no such file.
+
+    Raises UsageError naming file, entry and what is wrong with it.
+    """
+    try:
+        return parse_known(path.read_text(encoding="utf-8"), path)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8: save it as UTF-8") from error
+
+
+def parse_known(text: str, path: Path) -> list[Entry]:
+    """The entries that `text`, the content of `path`, holds."""
+    try:
+        rows = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        raise UsageError(f"{path} is not valid YAML{line}") from error
+    except ValueError as error:
+        # A date of YAML's own that does not exist.
+        raise UsageError(f"{path}: {error}") from error
+    if rows is None:
+        return []
+    if not isinstance(rows, dict):
+        raise UsageError(f"{path}: entries such as `lease renewal: {{owner: Li}}`")
+    entries = []
+    for about, row in rows.items():
+        if not isinstance(about, str) or not about.strip():
+            raise UsageError(f"{path}: {about!r} is neither the id of a theme nor words")
+        try:
+            entries.append(Entry(" ".join(about.split()), Known.model_validate(row or {})))
+        except ValidationError as error:
+            raise UsageError(f"{path}, {about}: {validation_text(error)}") from error
+    return entries
+
+
+def judge(
+    entries: Sequence[Entry],
+    theme: Mapping[str, Any],
+    run: Mapping[str, Any],
+) -> Verdict:
+    """What `entries` say of `theme` (id, title, summary, cause; last: the time of its last record,
+    None where unknown) in `run` (day; last: the time of its last record; started; zone)."""
+    own = [entry for entry in entries if entry.matches(theme)]
+    until = max((e.known.muted_until for e in own if e.known.muted_until), default=None)
+    day = date.fromisoformat(run["day"]) if run["day"] else run["started"].date()
+    return Verdict(
+        owner=next((e.known.owner for e in own if e.known.owner), None),
+        muted_until=until if until is not None and day <= until else None,
+        returned=any(_came_back(entry.known, theme["last"], run) for entry in own),
+    )
+
+
+def _came_back(known: Known, last: datetime | None, run: Mapping[str, Any]) -> bool:
+    """Whether a closed problem occurred after it was closed. Where all data of the run is older
+    than that, it is back if the run is later: somebody closed what goes on."""
+    if known.closed is None:
+        return False
+    closed = _end(known.closed, run["zone"])
+    if last is not None and run["last"] is not None and run["last"] > closed:
+        return last > closed
+    started: datetime = run["started"]
+    return started > closed
+
+
+def _end(moment: date | datetime, zone: ZoneInfo) -> datetime:
+    if isinstance(moment, datetime):
+        return moment if moment.tzinfo else moment.replace(tzinfo=zone)
+    return datetime.combine(moment, time.max, zone)
