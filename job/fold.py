@@ -7,9 +7,11 @@ passed on unfolded and counted: to ask twice costs a call, to lose a record is n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import struct
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import pyarrow as pa
 import ray
@@ -17,32 +19,52 @@ import ray
 from job.records import RECORD_SCHEMA, Record
 
 SHARDS = 4
-"""Actors among which the digests are spread by their first hex digit."""
+"""Actors among which the digests are spread by their first hex digits."""
 CAPACITY = 400_000
-"""Digests that one shard remembers: about 60 MB."""
+"""Digests that one shard remembers."""
+DIGEST_BYTES = 16
+ID_BYTES = 8
+"""Of an id: those its hex digits stand for."""
+
+_ROOM = 1.3
+"""Slots for each digest that is remembered; with less of them free, finding one takes long."""
 
 MEMBER_SCHEMA = RECORD_SCHEMA.append(pa.field("represented_by", pa.string(), nullable=False))
 """A folded record and the id of the one that stands for it."""
 
 
-@dataclass(slots=True)
 class Claims:
-    """The ids that came first, by digest. Digests and ids are held as bytes, a third of the size
-    of the strings."""
+    """The ids that came first, by digest: a table of fixed size (25 bytes a slot, so 13 MB), in
+    which a digest lies in the first free slot from the one that it names."""
 
-    capacity: int = CAPACITY
-    _first: dict[bytes, bytes] = field(default_factory=dict)
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        self._left = capacity
+        self._slots = int(capacity * _ROOM) + 1
+        self._used = bytearray(self._slots)
+        self._high, self._low, self._ids = (array("Q", bytes(8 * self._slots)) for _ in range(3))
 
-    def claim(self, digests: Sequence[bytes], ids: Sequence[bytes]) -> list[bytes | None]:
-        """For each record the id that stands for it (its own, if it came first); None if the
-        shard is full and had never seen the digest."""
-        first: list[bytes | None] = []
-        for digest, record_id in zip(digests, ids, strict=True):
-            held = self._first.get(digest)
-            if held is None and len(self._first) < self.capacity:
-                held = self._first[digest] = record_id
-            first.append(held)
-        return first
+    def claim(self, digests: bytes, ids: bytes) -> tuple[bytes, bytes]:
+        """For each record the id that stands for it (its own, if it came first), and a byte that
+        is 0 where there is none: the shard is full and had never seen the digest. `digests` and
+        `ids` are `DIGEST_BYTES` and `ID_BYTES` for each record."""
+        first, held = array("Q"), bytearray()
+        halves = struct.iter_unpack(">QQ", digests)
+        for (high, low), (record_id,) in zip(halves, struct.iter_unpack(">Q", ids), strict=True):
+            slot = self._slot_of(high, low)
+            if not self._used[slot] and self._left:
+                self._left -= 1
+                self._used[slot] = 1
+                self._high[slot], self._low[slot], self._ids[slot] = high, low, record_id
+            held.append(self._used[slot])
+            first.append(self._ids[slot])
+        return struct.pack(f">{len(first)}Q", *first), bytes(held)
+
+    def _slot_of(self, high: int, low: int) -> int:
+        """Where the digest lies, or would: some slot is always free."""
+        slot = low % self._slots
+        while self._used[slot] and (self._low[slot] != low or self._high[slot] != high):
+            slot = (slot + 1) % self._slots
+        return slot
 
 
 class FoldShard:
@@ -51,15 +73,58 @@ class FoldShard:
     def __init__(self, capacity: int) -> None:
         self._claims = Claims(capacity)
 
-    def claim(self, digests: Sequence[bytes], ids: Sequence[bytes]) -> list[bytes | None]:
+    def claim(self, digests: bytes, ids: bytes) -> tuple[bytes, bytes]:
         """See `Claims.claim`."""
         return self._claims.claim(digests, ids)
 
 
-def start_shards(count: int = SHARDS, capacity: int = CAPACITY) -> Sequence[Any]:
+class Shards(Protocol):
+    """Where digests are claimed."""
+
+    def claim(self, records: Sequence[Record]) -> Callable[[], list[bytes | None]]:
+        """Begin to claim the digests of `records`; called, the result waits for who came first,
+        for each as `Claims.claim` says."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ActorShards:
+    """Shards that are actors, which all readers share."""
+
+    actors: Sequence[Any]
+
+    def claim(self, records: Sequence[Record]) -> Callable[[], list[bytes | None]]:
+        """See `Shards.claim`; every shard is asked at once, and only once for all records."""
+        shares: list[list[int]] = [[] for _ in self.actors]
+        for index, record in enumerate(records):
+            shares[shard_of(record.digest, len(shares))].append(index)
+        replies = [
+            actor.claim.remote(*claimed([records[i] for i in share]))
+            for actor, share in zip(self.actors, shares, strict=True)
+            if share
+        ]
+
+        def held() -> list[bytes | None]:
+            first: list[bytes | None] = [None] * len(records)
+            for share, found in zip(filter(None, shares), ray.get(replies), strict=True):
+                for index, stands in zip(share, found, strict=True):
+                    first[index] = stands
+            return first
+
+        return held
+
+
+def start_shards(count: int = SHARDS, capacity: int = CAPACITY) -> ActorShards:
     """The actors that remember who came first; they take no CPU."""
     shard = ray.remote(FoldShard).options(num_cpus=0)
-    return [shard.remote(capacity) for _ in range(count)]
+    return ActorShards([shard.remote(capacity) for _ in range(count)])
+
+
+def claimed(records: Sequence[Record]) -> tuple[list[bytes], list[bytes]]:
+    """Digests and ids of records, as they are claimed."""
+    return [bytes.fromhex(record.digest) for record in records], [
+        record.id.encode() for record in records
+    ]
 
 
 def shard_of(digest: str, shards: int) -> int:
@@ -76,30 +141,17 @@ class Folded:
     unfolded: int
 
 
-def fold(records: Sequence[Record], shards: Sequence[Any]) -> Folded:
-    """Claim the digests of `records` at the shards, all at once."""
-    claims: list[list[int]] = [[] for _ in shards]
-    for index, record in enumerate(records):
-        claims[shard_of(record.digest, len(shards))].append(index)
-    replies = [
-        shard.claim.remote(
-            [records[i].digest.encode() for i in indices],
-            [records[i].id.encode() for i in indices],
-        )
-        for shard, indices in zip(shards, claims, strict=True)
-    ]
-    first: dict[int, bytes | None] = {}
-    for indices, held in zip(claims, ray.get(replies), strict=True):
-        first.update(zip(indices, held, strict=True))
+def fold(records: Sequence[Record], first: Sequence[bytes | None]) -> Folded:
+    """Tell those to ask from those another stands for. `first`: for each who came first."""
     folded = Folded([], [], 0)
-    for index, record in enumerate(records):
-        held = first[index]
+    for record, held in zip(records, first, strict=True):
         if held is None:
             folded.unfolded += 1
-        if held is None or held.decode() == record.id:
+            folded.asked.append(record)
+        elif (stands := held.decode()) == record.id:
             folded.asked.append(record)
         else:
-            folded.members.append((record, held.decode()))
+            folded.members.append((record, stands))
     return folded
 
 
