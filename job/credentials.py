@@ -46,7 +46,8 @@ _LINK = re.compile(
     r"  | (?P<pair> \\{0,7}[\"']? (?:,\s?|\s) \\{0,7}[\"']?"
     r"      [\w.]{0,40}value \\{0,7}[\"']? \s?[:=]\s? )"
     r"  | (?P<said> \s(?:is|was|are|to)(?:\s(?:now|set\sto|changed\sto|reset\sto))?[:：]?\s{1,3}"
-    r"      | \s? (?:已?(?:就|改|设|设置|重置|修改|更新|换|变)?(?:为|成|是|了)){1,2}[:：]?\s{0,3} )"
+    r"      | \s? (?: (?:已经?|刚)? (?:就|改|设|设置|重置|修改|更新|换|变)? (?:为|成|是|了) ){1,2}"
+    r"        [:：]?\s{0,3} )"
     r"  | (?P<next> [^\S\n]{1,3} | (?<=[\u4e00-\u9fff]) ) )",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -66,7 +67,7 @@ _PASSWORD_GOES_ON = re.compile(
 )
 """A password may hold what ends other values, unless the next field begins there."""
 _PLACEHOLDER = re.compile(
-    r"<|\$\{|\$\(|\$[A-Z][A-Z0-9_]{2,}\b|%\(|%[sdrv]\Z|\{|\[|/[\w.-]+/|[*xX.#•-]+\Z|your[_ -]"
+    r"<|\$\{|\$\(|(?-i:\$[A-Z][A-Z0-9_]{2,}\b)|%\(|%[sdrv]\Z|\{|\[|/[\w.-]+/|[*xX.#•-]+\Z|your[_ -]"
     r"|(?:self|os|config|settings|process|env|request|req|args|this)\.",
     re.IGNORECASE,
 )

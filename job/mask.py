@@ -18,7 +18,7 @@ from job.credentials import credentials
 from job.field_names import fits, kind_of
 from job.papers import accounts, contacts, hosts, papers
 from job.private import NUMBER_KINDS, Found, emails, ipv6, numbers
-from job.shadow import shadow_of
+from job.shadow import readable, shadow_of
 
 DEFAULT: tuple[str, ...] = ("email", "phone", "id_card", "card", "secret", "ip")
 """The kinds that are masked unless told otherwise."""
@@ -66,7 +66,8 @@ class Masker:
         return f"<{kind}-{digest[:10]}>"
 
     def mask(self, text: str) -> tuple[str, dict[str, int]]:
-        """`text` with aliases, and how many values of each kind were replaced."""
+        """`text` with aliases (and letters as themselves that were written as codes), and how many
+        values of each kind were replaced."""
         if not self.enabled:
             return text, {}
         if len(text) > _SHORT:
@@ -82,6 +83,7 @@ class Masker:
         """Repeated until nothing is left to replace: a value can stand where only the alias of its
         neighbour makes it recognisable. Each round leaves less that is no alias, so it ends."""
         counts: dict[str, int] = {}
+        text = readable(text)
         while found := self._disjoint(text):
             parts = []
             done = 0

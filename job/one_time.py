@@ -30,7 +30,7 @@ _EN_CODE = re.compile(
     r"(?:codes?|otp|cvv2?|cvc2?|pin(?:[ _-]?number)?)(?:\\{0,7}[\"'])?"
     r"(?:\s?[:=]\s?|\s(?:is|was)[: ]\s?|\s)(?:\\{0,7}[\"'])?"
     r"((?=[a-z]{0,7}[0-9])[a-z0-9]{3,8}|[0-9]{3}[ -][0-9]{3})"
-    r"(?![a-z0-9]|\.[0-9])(?!\s(?:ms|s|times|%))"
+    r"(?![a-z0-9]|\.[0-9])(?!\s(?:(?:ms|s|times)\b|%))"
 )
 _EN_WHICH = re.compile(
     r"(?:verification|verify|security|confirmation|authentication|auth|login|sign-?in|one[- ]?time"

@@ -45,11 +45,11 @@ _NOT_A_TOP_DOMAIN = re.compile(
 
 _NUMBER = re.compile(
     r"""
-    [0-9+(] (?<! [A-Za-z0-9] . ) (?<! [A-Za-z0-9_]\. . ) (?<! [A-Za-z_]- . )
+    [0-9+(] (?<! [A-Za-z0-9] . ) (?<! [A-Za-z0-9_]\. . )
     (?= [0-9.()+ -]{6} )                                  # the shortest is 1.1.1.1
     (?:
       (?P<ip> (?<=[0-9]) [0-9]{0,2} \. [0-9]{1,3} \. [0-9]{1,3} \. [0-9]{1,3} )
-    | (?<! [0-9]- . ) (?:
+    | (?<! [A-Za-z0-9_]- . ) (?:
       (?P<mobile> (?: (?<=1) | (?<=8)6[ -]?1 | (?<=0)086[ -]?1 | (?<=\+)86[ -]?1
           | (?<=\()\+86\)[ ]?1 )
         (?: 3[0-9] | 4[5-9] | 5[0-35-9] | 6[2567] | 7[0-8] | 8[0-9] | 9[0-35-9] )
@@ -108,6 +108,10 @@ _VERSION_BEFORE = re.compile(
     r"(?:version|ver|release|版本)[^0-9\n]{0,4}\Z|(?<![a-z])v\.?\Z"
     r"|(?:chrome|chromium|firefox|edga?|opr|opera|safari|electron|sdk|curl|python|java|go)/\Z"
 )
+_JOINED_NAME = re.compile(r"[a-z_]-\Z")
+_MACHINE_BEFORE = re.compile(
+    r"(?:ip|host|node|server|srv|addr|address|client|peer|worker|master|vm|from|to|remote)-\Z"
+)
 _ISSUERS: tuple[tuple[re.Pattern[str], frozenset[int]], ...] = (
     (re.compile("4"), frozenset({13, 16, 19})),
     (re.compile("5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720"), frozenset({16})),
@@ -156,9 +160,13 @@ def _judge(text: str, match: re.Match[str]) -> Found | None:
     if " " in match[0] and (_IN_A_ROW.search(before) or _ROW_GOES_ON.match(text, end)):
         return None
     if notation == "ip":
-        if _is_ipv4(match[0]) and not _VERSION_BEFORE.search(before):
-            return Found(start, end, "ip", match[0])
-        return None
+        if not _is_ipv4(match[0]) or _VERSION_BEFORE.search(before):
+            return None
+        joined = _JOINED_NAME.search(before) and not _MACHINE_BEFORE.search(before)
+        if joined and sum(int(octet) >= 20 for octet in match[0].split(".")) < 2:
+            # `lib-1.2.3.4` is a version.
+            return None
+        return Found(start, end, "ip", match[0])
     if notation == "mobile":
         if len(match[0]) == 11 and _called_otherwise(before.rstrip("_")):
             return None

@@ -50,5 +50,20 @@ def key_values(value: Any, hide: Hide, without: Collection[tuple[str, ...]] = ()
         if without and any(path[: len(left_out)] == left_out for left_out in without):
             continue
         name = next((part for part in reversed(path) if not part.isdigit()), "")
+        if name in _VALUES:
+            name = _called(value, path) or name
         parts.append(f"{'.'.join(path)}={hide(name, text)}" if path else text)
     return " ".join(parts)
+
+
+_VALUES = ("value", "Value", "val")
+_NAMES = ("name", "Name", "key", "Key", "header", "field")
+
+
+def _called(value: Any, path: tuple[str, ...]) -> str | None:
+    """What the field at `path` is called by its neighbour: `{"name": "Cookie", "value": ...}`."""
+    for part in path[:-1]:
+        value = value[part] if isinstance(value, Mapping) else value[int(part)]
+    if not isinstance(value, Mapping):
+        return None
+    return next((value[name] for name in _NAMES if isinstance(value.get(name), str)), None)

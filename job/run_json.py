@@ -13,6 +13,7 @@ from typing import Any
 
 from job.config import Settings
 from job.instructions import instructions_hash
+from job.mask import Masker
 from job.planning import RunPlan
 from job.printable import encodable
 from serve.ask.uris import without_secrets
@@ -21,7 +22,7 @@ from serve.ask.uris import without_secrets
 def identity(settings: Settings, plan: RunPlan) -> dict[str, Any]:
     """What must be equal for a run to go on in its folder. Rates, caps and where the answers are
     kept are not part of it (DESIGN 6)."""
-    return {
+    whole = {
         "inputs": plan.fingerprints,
         "provider": settings.provider.base_url if settings.provider else settings.provider_name,
         "model": settings.model,
@@ -38,6 +39,7 @@ def identity(settings: Settings, plan: RunPlan) -> dict[str, Any]:
         "privacy": settings.privacy.model_dump(exclude={"keep_days"}),
         "inputs_as": [spec.model_dump(exclude={"path"}) for spec in settings.inputs],
     }
+    return {name: _without_private(value, plan.masker) for name, value in whole.items()}
 
 
 def run_json(
@@ -53,7 +55,9 @@ def run_json(
         "version": version("fupan"),
         "started": started,
         "finished": datetime.now(UTC),
-        "command": [encodable(without_secrets(word)) for word in sys.argv[1:]],
+        "command": _without_private(
+            [encodable(without_secrets(word)) for word in sys.argv[1:]], plan.masker
+        ),
         "provider": settings.provider_name,
         "model": settings.model,
         "language": plan.language,
@@ -74,3 +78,15 @@ def run_json(
         "stopped": {"reason": stopped} if stopped else None,
         "identity": settings_of,
     }
+
+
+def _without_private(value: Any, masker: Masker) -> Any:
+    """`value` with every text in it masked."""
+    match value:
+        case str():
+            return masker.mask(value)[0]
+        case dict():
+            return {name: _without_private(inner, masker) for name, inner in value.items()}
+        case list() | tuple():
+            return [_without_private(inner, masker) for inner in value]
+    return value

@@ -37,6 +37,9 @@ _ENCODED = re.compile(
     r"|&(?:\#(?P<decimal>3[2-9]|4[0-7]|58|6[0-4]);|(?P<named>quot|amp|apos|lt|gt|nbsp|commat);)"
 )
 """Punctuation as URLs, JSON strings and HTML write it."""
+_JSON_CODE = re.compile(r"\\u([0-9A-Fa-f]{4})")
+_JSON_CODES = re.compile(r"(?:\\{1,15}u(?:[1-9A-Fa-f][0-9A-Fa-f]{3}|0[1-9A-Fa-f][0-9A-Fa-f]{2}))+")
+_URL_CODES = re.compile(r"(?:%[89A-Fa-f][0-9A-Fa-f]){2,}")
 _ENTITIES = {"quot": '"', "amp": "&", "apos": "'", "lt": "<", "gt": ">", "nbsp": " ", "commat": "@"}
 
 
@@ -50,6 +53,32 @@ class Shadow(NamedTuple):
     def has_any(self, *words: str) -> bool:
         """Whether one of the hints is there."""
         return not self.hints.isdisjoint(words)
+
+
+def readable(text: str) -> str:
+    """`text` with letters beyond ASCII as themselves where JSON or a URL wrote them as codes
+    (`\\u5bc6`, `%E5%AF%86`): no reader and no finder sees a word in those."""
+    if "\\u" in text:
+        text = _JSON_CODES.sub(_from_json, text)
+    if "%" in text:
+        text = _URL_CODES.sub(_from_url, text)
+    return text
+
+
+def _from_json(match: re.Match[str]) -> str:
+    units = _JSON_CODE.findall(match[0])
+    data = b"".join(int(unit, 16).to_bytes(2, "big") for unit in units)
+    try:
+        return data.decode("utf-16-be")
+    except UnicodeDecodeError:
+        return match[0]
+
+
+def _from_url(match: re.Match[str]) -> str:
+    try:
+        return bytes.fromhex(match[0].replace("%", "")).decode("utf-8")
+    except UnicodeDecodeError:
+        return match[0]
 
 
 def shadow_of(text: str) -> Shadow:
