@@ -19,6 +19,7 @@ from hashlib import blake2b
 from job.draft import Draft, Drafting
 from job.mask import Masker
 from job.pack import RESERVE_TOKENS
+from job.read.rejections import EXCERPT_CHARACTERS as READ_CHARACTERS
 from job.records import Kind, Lane, Raw, Record, Rejected, SliceCounts
 from job.template import template
 from job.text import language, normalise
@@ -141,10 +142,17 @@ class Cleaner:
         self.counts.rejected += 1
         _add(self.counts.rejected_by, rejected.reason)
         return replace(
-            rejected,
-            detail=self._masked(rejected.detail),
-            excerpt=self._masked(rejected.excerpt)[:EXCERPT_CHARACTERS],
+            rejected, detail=self._masked(rejected.detail), excerpt=self._excerpt(rejected.excerpt)
         )
+
+    def _excerpt(self, text: str) -> str:
+        """The beginning of what was rejected. Where reading cut it, what stands last may be part
+        of something private: there is more of it than is ever shown."""
+        shown, _ = normalise(text)
+        masked = self._masked(shown)
+        if len(text) > READ_CHARACTERS // 2:
+            masked = masked[:-EXCERPT_CHARACTERS]
+        return masked[:EXCERPT_CHARACTERS]
 
     def _masked(self, text: str) -> str:
         text, found = self._settings.masker.mask(text)

@@ -157,7 +157,7 @@ def _run(
     named = naming.busy.seconds if naming else 0.0
     write_json(folder.root / "timing.json", stations.timing(view.asking.busy, named, **asking))
     with stations.station("report"):
-        report = write_report(folder.root, LineFinder(plan.fingerprints))
+        report = write_report(folder.root, LineFinder(plan.places))
     write_json(folder.root / "timing.json", stations.timing(view.asking.busy, named, **asking))
     return Finished(
         report, view, folder.root / "report.html", exit_error(settings, ledger, stopped)
