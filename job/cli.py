@@ -24,9 +24,11 @@ from rich.console import Console
 from job.boundary import as_job_error
 from job.config import resolve
 from job.errors import StoppedEarly, UsageError
+from job.known_command import known
 from job.options import (
     AnswersPath,
     ApiKeyEnv,
+    Baseline,
     BaseUrl,
     Burst,
     Config,
@@ -37,6 +39,7 @@ from job.options import (
     Inputs,
     Json,
     KindOf,
+    KnownFile,
     Language,
     MaxConcurrency,
     MaxFailed,
@@ -112,6 +115,8 @@ def run(
     sample: Sample = None,
     max_failed: MaxFailed = None,
     answers: AnswersPath = None,
+    baseline: Baseline = None,
+    known: KnownFile = None,
     fresh: Fresh = False,
     overwrite: Overwrite = False,
     no_mask: NoMask = False,
@@ -174,6 +179,8 @@ def plan(
     sample: Sample = None,
     max_failed: MaxFailed = None,
     answers: AnswersPath = None,
+    baseline: Baseline = None,
+    known: KnownFile = None,
     fresh: Fresh = False,
     overwrite: Overwrite = False,
     no_mask: NoMask = False,
@@ -205,11 +212,17 @@ def plan(
 @app.command()
 def report(
     folder: Annotated[str, typer.Argument(help="Folder of a run.", metavar="DIR")],
+    baseline: Baseline = None,
+    known: KnownFile = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Render the report of a run again from what is in its folder."""
+    """Render the report of a run again from what is in its folder.
+
+    Without --baseline it is compared with what it was compared with before.
+    """
     with _exit_codes():
+        from job.baseline import check_baseline
         from job.lines import LineFinder
         from job.report import write_report
 
@@ -220,7 +233,10 @@ def report(
             inputs = orjson.loads((root / "run.json").read_bytes())["inputs"]
         except (orjson.JSONDecodeError, KeyError, TypeError) as error:
             raise UsageError(f"{root / 'run.json'} was not written by a run") from error
-        made = write_report(root, LineFinder(inputs))
+        check_baseline(baseline, root)
+        if known is not None and not Path(known).is_file():
+            raise UsageError(f"--known {known}: no such file")
+        made = write_report(root, LineFinder(inputs), baseline, Path(known) if known else None)
         if json:
             sys.stdout.write(orjson.dumps(made).decode() + "\n")
         elif not quiet:
@@ -297,6 +313,13 @@ def show(
                 lines = inspect_theme.shown_lines(folder, chosen, most)
         for line in lines:
             print(line)
+
+
+@app.command(name="known", help=known.__doc__)
+@functools.wraps(known)
+def _known(**values: Any) -> None:
+    with _exit_codes():
+        known(**values)
 
 
 @app.command(name="simulate", help=simulate.__doc__)

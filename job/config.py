@@ -14,8 +14,15 @@ from pathlib import Path
 from typing import Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from job.config_file import InputSettings, PrivacySection, load_config
+from job.config_file import (
+    CONFIG_FILE,
+    ConfigFile,
+    InputSettings,
+    PrivacySection,
+    load_config,
+)
 from job.errors import UsageError
+from job.known import KNOWN_FILE, load_known
 from job.options import Flags
 from job.pack import WIRE_TOKENS, Mode
 from job.provider_choice import choose_provider
@@ -49,6 +56,8 @@ class Settings:
     sample: int | None
     max_failed: float
     answers: Path
+    baseline: str | None
+    known: Path | None
     fresh: bool
     overwrite: bool
     pack_tokens: int
@@ -87,6 +96,8 @@ def resolve(flags: Flags) -> Settings:
         sample=flags.sample,
         max_failed=config.run.max_failed if flags.max_failed is None else flags.max_failed,
         answers=_local(flags.answers, "--answers").absolute() if flags.answers else default_path(),
+        baseline=flags.baseline or config.run.baseline,
+        known=_known(flags.known, config, flags.config),
         fresh=flags.fresh,
         overwrite=flags.overwrite,
         pack_tokens=flags.pack_tokens or WIRE_TOKENS["fast"],
@@ -104,6 +115,24 @@ def _check_ranges(flags: Flags) -> None:
     # Written so that nan fails.
     if flags.max_failed is not None and not 0 <= flags.max_failed <= 1:
         raise UsageError("--max-failed: a share between 0 and 1, such as 0.01 for 1 %")
+
+
+def known_file(flag: str | None, config: ConfigFile, config_path: str | None) -> Path:
+    """The file of known problems, whether or not it exists: the one named, else `known.yaml` beside
+    fupan.yaml."""
+    named = flag or config.run.known
+    if named is not None:
+        return _local(named, "--known")
+    return Path(config_path or CONFIG_FILE).with_name(KNOWN_FILE)
+
+
+def _known(flag: str | None, config: ConfigFile, config_path: str | None) -> Path | None:
+    """The file of known problems, if there is one. Raises UsageError where it is named and none."""
+    file = known_file(flag, config, config_path).absolute()
+    if not file.exists() and (flag or config.run.known):
+        raise UsageError(f"no file of known problems at {file}; `fupan known add` makes it")
+    load_known(file)
+    return file if file.exists() else None
 
 
 def _local(path: str, flag: str) -> Path:

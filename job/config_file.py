@@ -75,6 +75,8 @@ class RunSection(_Strict):
     out: str | None = None
     mode: Mode = "packed"
     max_failed: Annotated[float, Field(ge=0, le=1)] = 0.0
+    baseline: str | None = None
+    known: str | None = None
 
 
 class PrivacySection(_Strict):

@@ -29,7 +29,11 @@ from job.errors import UsageError
 
 KNOWN_FILE = "known.yaml"
 _ID = re.compile(r"t-[0-9a-f]{10}")
-"""The form of a theme's id (`theme_ids.theme_id`)."""
+
+
+def is_theme_id(about: str) -> bool:
+    """Whether `about` has the form of a theme's id (`theme_ids.theme_id`)."""
+    return _ID.fullmatch(about) is not None
 
 
 def _moment(value: object) -> object:
@@ -61,7 +65,7 @@ class Entry:
 
     def matches(self, theme: Mapping[str, Any]) -> bool:
         """Whether `theme` (id, title, summary, cause) is meant."""
-        if _ID.fullmatch(self.about):
+        if is_theme_id(self.about):
             return bool(theme["id"] == self.about)
         said = " ".join(str(theme[name] or "") for name in ("title", "summary", "cause"))
         return all(word in said.casefold() for word in self.about.casefold().split())
@@ -113,7 +117,7 @@ def parse_known(text: str, path: Path) -> list[Entry]:
         try:
             entries.append(Entry(" ".join(about.split()), Known.model_validate(row or {})))
         except ValidationError as error:
-            raise UsageError(f"{path}, {about}: {validation_text(error)}") from error
+            raise UsageError(f"{path}, {about}: {validation_text(error, Known)}") from error
     return entries
 
 

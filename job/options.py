@@ -121,6 +121,24 @@ AnswersPath = Annotated[
     str | None,
     typer.Option("--answers", help="Store of paid answers.", rich_help_panel=_OUTPUT),
 ]
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline",
+        help="Compare with an earlier run: its folder, or auto: the last seven beside --out.",
+        metavar="DIR|auto",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+KnownFile = Annotated[
+    str | None,
+    typer.Option(
+        "--known",
+        help="File of known problems. [default: known.yaml beside fupan.yaml, if there is one]",
+        metavar="FILE",
+        rich_help_panel=_OUTPUT,
+    ),
+]
 Fresh = Annotated[
     bool,
     typer.Option("--fresh", help="Ask anew instead of recalling.", rich_help_panel=_OUTPUT),
@@ -165,6 +183,8 @@ class Flags:
     sample: int | None = None
     max_failed: float | None = None
     answers: str | None = None
+    baseline: str | None = None
+    known: str | None = None
     fresh: bool = False
     overwrite: bool = False
     mask: bool = True

@@ -19,6 +19,7 @@ import ray
 from rich.console import Console
 
 from job.analyse import AnalyseSettings
+from job.baseline import check_baseline, earlier_themes, keep_baseline
 from job.cluster import cluster
 from job.config import Settings
 from job.errors import JobError, StoppedEarly, TooManyFailed, UsageError
@@ -42,7 +43,7 @@ from job.run_json import identity, run_json
 from job.sampling import sample_bound
 from job.show import Watcher
 from job.stored import AskSettings
-from job.theme_table import read_themes, write_themes
+from job.theme_table import write_themes
 from job.timing import Stations
 from job.write import write_json
 from serve.ask.answers_actor import start_answers
@@ -86,6 +87,7 @@ def run_job(settings: Settings, console: Console, quiet: bool) -> Finished:
         stack.enter_context(folder.locked())
         stack.enter_context(watcher.watching())
         with stations.station("plan"):
+            check_baseline(settings.baseline, folder.root)
             plan = plan_run(settings, keep=True)
             folder.begin(identity(settings, plan), settings.overwrite)
             _check_answers(settings)
@@ -131,7 +133,7 @@ def _run(
         unfinished = [*asked, *join_members(folder)]
     table = folder.root / "themes.parquet"
     with stations.station("themes"):
-        grouped = group_issues(unfinished, read_themes(table))
+        grouped = group_issues(unfinished, earlier_themes(settings.baseline, folder.root))
     with stations.station("results"):
         tally = finish_results(folder, unfinished, grouped.index)
         write_outcomes(folder)
@@ -157,7 +159,9 @@ def _run(
     named = naming.busy.seconds if naming else 0.0
     write_json(folder.root / "timing.json", stations.timing(view.asking.busy, named, **asking))
     with stations.station("report"):
-        report = write_report(folder.root, LineFinder(plan.places))
+        if settings.baseline is None:
+            keep_baseline(folder.root, None)
+        report = write_report(folder.root, LineFinder(plan.places), settings.baseline)
     write_json(folder.root / "timing.json", stations.timing(view.asking.busy, named, **asking))
     return Finished(
         report, view, folder.root / "report.html", exit_error(settings, ledger, stopped)

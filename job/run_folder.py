@@ -37,6 +37,7 @@ OWN_FILES = (
     "failed.jsonl",
     "rejected.jsonl",
     "evidence.csv",
+    "baseline.json",
     "ledger.json",
     "timing.json",
     "run.json",

@@ -67,6 +67,8 @@ def run_json(
         "instructions": settings_of["instructions"],
         "inputs": plan.fingerprints,
         "ignored": plan.ignored,
+        "baseline": settings.baseline,
+        "known": str(settings.known) if settings.known else None,
         "settings": {
             "json_mode": json_mode,
             "mask": settings.mask,
