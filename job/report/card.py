@@ -121,7 +121,7 @@ class Card:
     def affected(self) -> list[tuple[str, list[tuple[str, int]], int]]:
         """(What, the most affected of it with their records, how many more there are)."""
         theme = self.theme
-        users = theme["top_users"] if theme["records"] > theme["users"] else []
+        users = [user for user in theme["top_users"] if user["records"] > 1]
         parts = (
             ("services", theme["services"], theme["services_total"]),
             ("hosts", theme["hosts"], theme["hosts_total"]),

@@ -143,7 +143,7 @@ def _card(card: Card, view: View) -> Iterator[str]:
         (words("varied"), words.enumerate(card.varied())),
     ]
     for label, named, rest in card.affected():
-        parts = words.enumerate(f"{name} ({n:,})" for name, n in named)
+        parts = words.enumerate(f"{name} ×{n:,}" for name, n in named)
         labelled.append((label, f"{parts} {words('more', n=rest)}" if rest else parts))
     yield "  \n".join(
         words.labelled(f"**{label}**", prose(text)) for label, text in labelled if text
