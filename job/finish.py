@@ -61,7 +61,6 @@ class _Themes:
 
     index: ThemeIndex
     tally: dict[str, Counter[Aspect]] = field(default_factory=dict)
-    _known: dict[ThemeText, str | None] = field(default_factory=dict)
 
     def fill_in(self, table: pa.Table) -> pa.Table:
         """`table` with the theme of each issue that has one."""
@@ -76,8 +75,9 @@ class _Themes:
             ThemeText(event, cause, OUTCOMES[outcome]) if outcome in OUTCOMES else None
             for outcome, event, cause in zip(outcomes, events, causes, strict=True)
         ]
-        self._learn(text for text in texts if text is not None)
-        themes = [None if text is None else self._known[text] for text in texts]
+        distinct = list(dict.fromkeys(text for text in texts if text is not None))
+        known = dict(zip(distinct, self.index.of_texts(distinct), strict=True))
+        themes = [None if text is None else known[text] for text in texts]
         severities, bases = columns["severity"].to_pylist(), columns["basis"].to_pylist()
         for theme, cause, severity, basis in zip(themes, causes, severities, bases, strict=True):
             if theme is not None:
@@ -89,10 +89,6 @@ class _Themes:
         column = pa.ListArray.from_arrays(offsets, filled)
         at = table.schema.get_field_index("issues")
         return table.set_column(at, table.schema.field(at), column)
-
-    def _learn(self, texts: Iterable[ThemeText]) -> None:
-        new = list(dict.fromkeys(text for text in texts if text not in self._known))
-        self._known.update(zip(new, self.index.of_texts(new), strict=True))
 
 
 _ISSUES = RESULT_SCHEMA.field("issues").type

@@ -120,12 +120,12 @@ def _some(results: Sequence[Path]) -> Iterator[list[Path]]:
 
 def _count(files: Sequence[Path], parts: int) -> Any:
     """The distinct issues of files with their counts, a table for each part."""
-    said: list[pa.Table] = []
+    said = _COUNTED.empty_table().drop_columns("digest")
     for table in read_tables(files, columns=["outcome", "issues"]):
-        issues = issues_of(table)
-        positive = pc.equal(issues["outcome"], "positive")
-        said.append(_summed(issues.append_column("positive", positive), _SAID))
-    issues = _with_digest(pa.concat_tables(said)) if said else _COUNTED.empty_table()
+        some = issues_of(table)
+        some = some.append_column("positive", pc.equal(some["outcome"], "positive"))
+        said = _summed(pa.concat_tables([said, _summed(some, _SAID).cast(said.schema)]), _SAID)
+    issues = _with_digest(said)
     first = np.array([d[0] * 256 + d[1] for d in issues["digest"].to_pylist()], dtype=np.int64)
     tables = tuple(issues.filter(pa.array(first % parts == part)) for part in range(parts))
     return tables[0] if parts == 1 else tables
@@ -140,7 +140,6 @@ def _summed(table: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def _with_digest(said: pa.Table) -> pa.Table:
-    said = _summed(said, _SAID)
     known: dict[ThemeText, bytes] = {}
     digests = []
     for event, cause, positive in zip(

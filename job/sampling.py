@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-
-import ray
+from itertools import chain
 
 from job.clean import Cleaner, CleanSettings
 from job.intake import clean_blocks
 from job.read import Slice
 from job.records import SliceCounts
+from job.spread import spread
 
 
 def sample_bound(
@@ -22,13 +22,15 @@ def sample_bound(
 ) -> str | None:
     """The greatest id of the sample; None if there are no more records than are wanted. Reads and
     cleans everything once, in parallel."""
-    smallest_of = ray.remote(_smallest)
-    tasks = [smallest_of.remote(part, cleaning[part.source], wanted) for part in slices]
-    smallest = heapq.nsmallest(wanted + 1, (i for ids in ray.get(tasks) for i in ids))
+    smallest: list[str] = []
+    parts = ((part, cleaning[part.source]) for part in slices)
+    for ids in spread(_smallest, parts, wanted):
+        smallest = heapq.nsmallest(wanted + 1, chain(smallest, ids))
     return smallest[wanted - 1] if len(smallest) > wanted else None
 
 
-def _smallest(part: Slice, settings: CleanSettings, wanted: int) -> list[str]:
+def _smallest(slice_of: tuple[Slice, CleanSettings], wanted: int) -> list[str]:
+    part, settings = slice_of
     cleaner = Cleaner(settings, SliceCounts(part.source, 0))
     ids = (record.id for block in clean_blocks(part, cleaner) for record in block)
     return heapq.nsmallest(wanted + 1, ids)
