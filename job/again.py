@@ -1,7 +1,8 @@
 """A second look at the results, for what only the first could say to look for.
 
 That is: the records behind broken promises (a promise and the entry of the log that speaks against
-it stand in different files), and the exact counts of names where there were too many to count all.
+it stand in different files), the messages of which an incident consists, and the exact counts of
+names where there were too many to count all.
 
 Invariant: as of all totals, what is seen of the parts of a whole merges to what is seen of the
 whole; one table is in memory at a time.
@@ -9,6 +10,7 @@ whole; one table is in memory at a time.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,16 +20,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from job.contradictions import EVIDENCE, session_of
+from job.incidents import find_incidents
 from job.pieces import Best, Piece, make_piece, time_key
 from job.promises import MAYBE, promise_in, topics_of
 from job.reduce import names_of
-from job.tallies import CANDIDATES
+from job.tallies import CANDIDATES, Names, hash64
 from job.totals import Totals
 
 COLUMNS = [
     *("id", "source", "position", "time", "kind", "lang", "text"),
     *("user", "session", "service", "host", "outcome", "issues"),
 ]
+
+_DIGITS = re.compile(r"\d+")
 
 Named = tuple[str, str, str]
 """A theme, a field of its records, a name in that field."""
@@ -36,25 +41,29 @@ Named = tuple[str, str, str]
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What to look for: `broken` sessions (see `Contradictions.broken`), of which those in `shown`
-    give evidence; the `names` whose records are to be counted."""
+    give evidence; the `names` whose records are to be counted; `outbreaks`: from when to when (in
+    microseconds) the messages of a theme are."""
 
     broken: Mapping[int, int] = field(default_factory=dict)
     shown: frozenset[int] = frozenset()
     names: frozenset[Named] = frozenset()
+    outbreaks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.broken or self.names)
+        return bool(self.broken or self.names or self.outbreaks)
 
 
 @dataclass(slots=True)
 class Seen:
     """What was found: `broken` counts the records with a promise that their session's log breaks;
-    `promises` and `logs` hold a piece of each shown session; `names` count records."""
+    `promises` and `logs` hold a piece of each shown session; `names` count records, and `messages`
+    those of a theme's outbreak by what they say, numbers aside."""
 
     broken: int = 0
     promises: Best = field(default_factory=lambda: Best(EVIDENCE))
     logs: Best = field(default_factory=lambda: Best(EVIDENCE))
     names: Counter[Named] = field(default_factory=Counter)
+    messages: dict[str, Names] = field(default_factory=dict)
 
     def absorb(self, other: Seen) -> None:
         """Add what `other` saw."""
@@ -62,6 +71,8 @@ class Seen:
         self.promises.absorb(other.promises)
         self.logs.absorb(other.logs)
         self.names.update(other.names)
+        for theme, messages in other.messages.items():
+            self.messages.setdefault(theme, Names()).absorb(messages)
 
     def pairs(self) -> list[tuple[Piece, Piece]]:
         """A promise and the entry of a log that speaks against it, for each shown session."""
@@ -79,7 +90,12 @@ def wanted(totals: Totals) -> Wanted:
         if not names.exact
         for name, _ in names.top(CANDIDATES)
     }
-    return Wanted(broken, frozenset(sorted(broken)[:EVIDENCE]), frozenset(names))
+    outbreaks = {
+        outbreak.theme: (outbreak.first, outbreak.last)
+        for incident in find_incidents(totals.themes, totals.first, totals.last)
+        for outbreak in incident.outbreaks
+    }
+    return Wanted(broken, frozenset(sorted(broken)[:EVIDENCE]), frozenset(names), outbreaks)
 
 
 def look_again(tables: Iterable[pa.Table], wanted: Wanted) -> Seen:
@@ -89,9 +105,9 @@ def look_again(tables: Iterable[pa.Table], wanted: Wanted) -> Seen:
         if wanted.broken:
             for row in _rows(table, _in_sessions(table)):
                 _see_session(row, wanted, seen)
-        if wanted.names:
+        if wanted.names or wanted.outbreaks:
             for row in _rows(table, pc.equal(table["outcome"], "problem")):
-                _see_names(row, wanted, seen)
+                _see_problem(row, wanted, seen)
     return seen
 
 
@@ -131,7 +147,14 @@ def _see_session(row: Mapping[str, Any], wanted: Wanted, seen: Seen) -> None:
             seen.promises.offer(key, str(session), piece)
 
 
-def _see_names(row: Mapping[str, Any], wanted: Wanted, seen: Seen) -> None:
-    themes = {issue["theme"] for issue in row["issues"] or [] if issue["theme"]} or {""}
+def _see_problem(row: Mapping[str, Any], wanted: Wanted, seen: Seen) -> None:
+    issues = row["issues"] or []
+    themes = {issue["theme"] for issue in issues if issue["theme"]} or {""}
     for theme in themes:
-        seen.names.update({(theme, *name) for name in names_of(row)} & wanted.names)
+        if wanted.names:
+            seen.names.update({(theme, *name) for name in names_of(row)} & wanted.names)
+        first, last = wanted.outbreaks.get(theme, (1, 0))
+        if row["time"] is not None and first <= row["time"] <= last:
+            messages = seen.messages.setdefault(theme, Names())
+            for said in {issue["event"] for issue in issues if issue["theme"] == theme}:
+                messages.add(_DIGITS.sub("#", said or ""), hash64(row["id"]))

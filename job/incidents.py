@@ -69,11 +69,6 @@ class Incident:
         """Ids of its themes."""
         return tuple(outbreak.theme for outbreak in self.outbreaks)
 
-    @property
-    def records(self) -> int:
-        """Records of its themes while it lasted, once for each theme."""
-        return sum(outbreak.records for outbreak in self.outbreaks)
-
 
 def find_incidents(
     themes: Mapping[str, ThemeTotals], first: int | None, last: int | None
@@ -86,7 +81,9 @@ def find_incidents(
     found = [outbreak(id, theme, minutes) for id, theme in themes.items() if id]
     outbreaks = sorted(filter(None, found), key=lambda o: (-o.records, o.theme))
     incidents = (_incident(group) for group in _groups(outbreaks))
-    return sorted(filter(None, incidents), key=lambda i: (-i.records, i.id))
+    return sorted(
+        filter(None, incidents), key=lambda i: (-sum(o.records for o in i.outbreaks), i.id)
+    )
 
 
 def outbreak(id: str, theme: ThemeTotals, minutes: int) -> Outbreak | None:

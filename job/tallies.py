@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 MINUTE_US = 60_000_000
 CELLS = 720
 """Cells of a `Timeline`: half a day of minutes."""
-NAMES = 1_000
-"""Different names that a `Names` counts exactly: some 200 KB."""
+NAMES = 200
+"""Different names that a `Names` counts exactly: some 70 KB."""
 TOP = 5
 """Names that are shown of a theme."""
 CANDIDATES = 20

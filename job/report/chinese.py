@@ -118,9 +118,12 @@ WORDS = {
     "incident_count": "{n} 组同时爆发的问题",
     "likely": "疑似同一事故",
     "incident_title": "{title}，以及另外 {n} 个问题",
-    "incident_why_service": "{problems} 个问题在 {n} 分钟内相继出现，且发生在同一服务（{names}）。",
-    "incident_why_host": "{problems} 个问题在 {n} 分钟内相继出现，且发生在同一主机（{names}）。",
-    "incident_why_source": "{problems} 个问题在 {n} 分钟内相继出现，且来自同一日志（{names}）。",
+    "incident_why_service": "{problems} 个问题（{messages} 种消息）在 {n} 分钟内相继出现，"
+    "且发生在同一服务（{names}）。",
+    "incident_why_host": "{problems} 个问题（{messages} 种消息）在 {n} 分钟内相继出现，"
+    "且发生在同一主机（{names}）。",
+    "incident_why_source": "{problems} 个问题（{messages} 种消息）在 {n} 分钟内相继出现，"
+    "且来自同一日志（{names}）。",
     "in_incident": "疑似属于同一事故",
     "problems": "{n} 个问题",
     "records": "{n} 条记录",

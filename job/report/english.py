@@ -138,12 +138,12 @@ WORDS = {
     "{n} groups of problems that broke out together",
     "likely": "Likely one incident",
     "incident_title": "{title}, and {n} more",
-    "incident_why_service": "{problems} problems began within {n} min of one another on the same"
-    " service ({names}).",
-    "incident_why_host": "{problems} problems began within {n} min of one another on the same host"
-    " ({names}).",
-    "incident_why_source": "{problems} problems began within {n} min of one another in the same log"
-    " ({names}).",
+    "incident_why_service": "{problems} problems ({messages} messages) began within {n} min of one"
+    " another on the same service ({names}).",
+    "incident_why_host": "{problems} problems ({messages} messages) began within {n} min of one"
+    " another on the same host ({names}).",
+    "incident_why_source": "{problems} problems ({messages} messages) began within {n} min of one"
+    " another in the same log ({names}).",
     "in_incident": "part of a likely incident",
     # A problem.
     "problems": "{n} problem|{n} problems",

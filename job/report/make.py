@@ -80,7 +80,7 @@ def make_report(
             for theme in sorted(shown, key=lambda theme: not theme["returned"])
             if theme["needs_action"]
         ],
-        "incidents": incident_rows(incidents, shown, zone, words),
+        "incidents": incident_rows(incidents, shown, seen, zone, words),
         "themes": shown,
         "problems": problems,
         "known": known_section(run.get("known"), known, shown),

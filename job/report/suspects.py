@@ -5,13 +5,14 @@ Invariant: every number in a sentence made here stands beside it; what is only l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from job.again import Seen
 from job.contradictions import PROMISE, Contradictions
-from job.incidents import FIELDS, Incident
+from job.incidents import FIELDS, LEAST_PART, Incident
 from job.pieces import Piece
 from job.records import SEVERITIES
 from job.report.evidence import LineOf, local, shown
@@ -22,7 +23,11 @@ COUNTER_CHARS = 300
 
 
 def incident_rows(
-    incidents: Iterable[Incident], themes: Sequence[dict[str, Any]], zone: ZoneInfo, words: Words
+    incidents: Iterable[Incident],
+    themes: Sequence[dict[str, Any]],
+    seen: Seen,
+    zone: ZoneInfo,
+    words: Words,
 ) -> list[dict[str, Any]]:
     """The section `incidents`; puts into each of `themes` of which it is a part."""
     by_id = {theme["id"]: theme for theme in themes}
@@ -32,6 +37,7 @@ def incident_rows(
         for member in members:
             member["incident"] = incident.id
         lead = max(members, key=lambda t: (SEVERITIES.index(t["severity"]), t["records"], t["id"]))
+        messages = _messages(incident, by_id, seen)
         rows.append(
             {
                 "id": incident.id,
@@ -39,26 +45,46 @@ def incident_rows(
                 "label": "likely",
                 "first": local(incident.first, zone),
                 "last": local(incident.last, zone),
-                "records": incident.records,
+                "records": sum(message["records"] for message in messages),
                 "severity": lead["severity"],
                 "themes": list(incident.themes),
+                "messages": messages,
                 "began_within_minutes": incident.began_within,
                 "services": list(incident.places["service"]),
                 "hosts": list(incident.places["host"]),
-                "why": _why(incident, words),
+                "why": _why(incident, len(messages), words),
             }
         )
     return rows
 
 
-def _why(incident: Incident, words: Words) -> str:
+def _messages(
+    incident: Incident, themes: Mapping[str, Mapping[str, Any]], seen: Seen
+) -> list[dict[str, Any]]:
+    """What the records of an incident say, and how many say it, the most frequent first; what is
+    rare beside that is left out. A theme whose records say too many things counts as one."""
+    found = []
+    for outbreak in incident.outbreaks:
+        said = seen.messages.get(outbreak.theme)
+        counts = [(themes[outbreak.theme]["title"], outbreak.records)]
+        if said is not None and said.exact:
+            counts = said.top(len(said.draws))
+        found += [{"theme": outbreak.theme, "text": t, "records": n} for t, n in counts]
+    found.sort(key=lambda message: (-message["records"], message["text"]))
+    return [m for m in found if m["records"] >= LEAST_PART * found[0]["records"]]
+
+
+def _why(incident: Incident, messages: int, words: Words) -> str:
     """When and where its themes broke out, in a sentence."""
     field = next(field for field in FIELDS if incident.places[field])
     return words(
         f"incident_why_{field}",
         problems=len(incident.outbreaks),
+        messages=messages,
         n=incident.began_within,
-        names=words.enumerate(incident.places[field]),
+        names=words.enumerate(PurePosixPath(name).name for name in incident.places[field])
+        if field == "source"
+        else words.enumerate(incident.places[field]),
     )
 
 
