@@ -151,6 +151,8 @@ def run(
         elif not quiet:
             for line in closing_lines(finished.report, finished.view, str(finished.page)):
                 print(line)
+        for warning in finished.warnings:
+            print(f"fupan: warning: {printable(warning)}", file=sys.stderr)
         if finished.error is not None:
             raise finished.error
 

@@ -9,20 +9,22 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from job.clean import Cleaner, CleanSettings
+from job.clean import CleanSettings
 from job.config import Settings
 from job.errors import UsageError
+from job.first_look import FirstLook, first_look, warnings_of
 from job.instructions import Language
 from job.mask import DEFAULT, Masker, load_key
 from job.pack import Fit
 from job.printable import encodable
-from job.read import FilePlan, Plan, Slice, plan_inputs
-from job.records import KINDS, Kind, Record, SliceCounts
+from job.read import FilePlan, Slice, plan_inputs
+from job.records import KINDS, Kind
 from job.requests import SCHEMA_TOKENS, instruction_tokens
 from job.source_names import with_shown_names
 from serve.ask.answers import Answers
@@ -39,7 +41,8 @@ class RunPlan:
     """What a run will do. `cleaning`: by source. `facts` say how each file was understood,
     `fingerprints` tell whether a rerun has the same inputs. `ignored`: entries below the inputs
     that are not read (hidden, no files, what runs have written). `fit`: what one request holds;
-    None for the built-in analyst. `masker`: what hides private values wherever they stand."""
+    None for the built-in analyst. `masker`: what hides private values wherever they stand.
+    `looks`: at the first records of each file; `warnings`: what a user should know before it."""
 
     files: tuple[FilePlan, ...]
     slices: tuple[Slice, ...]
@@ -48,6 +51,8 @@ class RunPlan:
     ignored: int
     fit: Fit | None
     masker: Masker
+    looks: tuple[FirstLook, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def facts(self) -> list[dict[str, Any]]:
@@ -99,11 +104,24 @@ def plan_run(settings: Settings, keep: bool) -> RunPlan:
     cleanings = [_cleaning(settings, file, masker) for file in plan.files]
     plan = with_shown_names(plan, masker)
     cleaning = {file.source: each for file, each in zip(plan.files, cleanings, strict=True)}
+    looks = tuple(first_look(file, cleaning[file.source]) for file in plan.files)
     language = settings.language
     if language == "auto":
-        language = _most_spoken(plan, cleaning)
+        language = _most_spoken(looks)
     fit = _make_fit(settings, settings.provider, language) if settings.provider else None
-    return RunPlan(plan.files, plan.slices, cleaning, language, plan.ignored, fit, masker)
+    specs = settings.inputs
+    warnings = warnings_of(looks, [spec.map for spec in specs], [spec.path for spec in specs])
+    return RunPlan(
+        plan.files,
+        plan.slices,
+        cleaning,
+        language,
+        plan.ignored,
+        fit,
+        masker,
+        looks,
+        tuple(masker.mask(warning)[0] for warning in warnings),
+    )
 
 
 def open_answers(settings: Settings) -> Answers:
@@ -185,15 +203,11 @@ def _kind_of(settings: Settings, source: str) -> Kind | None:
     return None
 
 
-def _most_spoken(plan: Plan, cleaning: dict[str, CleanSettings]) -> Language:
+def _most_spoken(looks: Iterable[FirstLook]) -> Language:
     """The language of most records, judged by the first records of each file and its size."""
     votes: Counter[str] = Counter()
-    for file in plan.files:
-        cleaner = Cleaner(cleaning[file.source], SliceCounts(file.source, 0))
-        langs = Counter(
-            cleaned.lang for raw in file.sample if isinstance(cleaned := cleaner.clean(raw), Record)
-        )
-        total = sum(langs.values())
-        for lang, count in langs.items():
-            votes[lang] += round(1000 * count / total * max(file.size, 1))
+    for look in looks:
+        total = sum(look.langs.values())
+        for lang, count in look.langs.items():
+            votes[lang] += round(1000 * count / total * max(look.file.size, 1))
     return "zh" if votes["zh"] > votes["en"] else "en"

@@ -17,6 +17,7 @@ from typing import Any
 
 from rich.console import Console
 
+from job.after import closing_warnings
 from job.cluster import cluster
 from job.config import Settings
 from job.fold import start_shards
@@ -35,6 +36,13 @@ from job.stored import AskSettings, record_key
 from serve.ask.buckets import PACE, capacity_for
 from serve.ask.contract import Request
 
+SHOWN_FILES = 10
+"""Files of which a plan shows the first records."""
+SHOWN_CHARACTERS = 240
+"""Of the text of a record that a plan shows."""
+_NUMBERS = ("records", "rejected", "skipped", "rejected_by", "skipped_by")
+_FIELDS = ("kind", "level", "rating", "user", "session", "service", "host")
+_UNNAMED = ("time", "kind", "text")
 WINDOW_RECORDS = 4096
 """Records that wait to be packed at a time, as in a run."""
 LANES: tuple[Lane, Lane] = ("fast", "slow")
@@ -60,6 +68,8 @@ class Preview:
     to_ask: int = 0
     kinds: dict[str, int] = field(default_factory=dict)
     masked: dict[str, int] = field(default_factory=dict)
+    skipped_by: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
     packs: dict[str, int] = field(default_factory=dict)
     tokens_in: int = 0
     tokens_out: int = 0
@@ -91,6 +101,8 @@ def preview(settings: Settings, console: Console, quiet: bool) -> Preview:
         intake = Intake(plan.slices, plan.cleaning, folder, start_shards(), start_board(), bound)
         _pack(settings, plan, _asked(intake), found)
         _count(plan, folder, found)
+    window = settings.since, settings.until
+    found.warnings = [*plan.warnings, *closing_warnings(asdict(found), window, {})]
     return found
 
 
@@ -186,9 +198,11 @@ def least_minutes(amount: float, per_minute: float, burst: float) -> float:
 
 def _count(plan: RunPlan, folder: RunFolder, found: Preview) -> None:
     held = read_manifests(folder.manifests)
-    for facts in plan.facts:
+    for number, (facts, look) in enumerate(zip(plan.facts, plan.looks, strict=True)):
         counts = sum_counts(facts["source"], held.get(facts["source"], []))
-        found.files.append(facts | {"records": counts.records, "rejected": counts.rejected})
+        numbers = {name: getattr(counts, name) for name in _NUMBERS}
+        shown = look.shown if number < SHOWN_FILES else ()
+        found.files.append(facts | numbers | {"first": [_shown(record) for record in shown]})
         found.read += counts.read
         found.records += counts.records
         found.rejected += counts.rejected
@@ -196,6 +210,28 @@ def _count(plan: RunPlan, folder: RunFolder, found: Preview) -> None:
         found.folded += counts.folded
         found.kinds = dict(Counter(found.kinds) + Counter(counts.kinds))
         found.masked = dict(Counter(found.masked) + Counter(counts.masked))
+        found.skipped_by = dict(Counter(found.skipped_by) + Counter(counts.skipped_by))
+
+
+def _shown(record: Record) -> dict[str, Any]:
+    """A record as a plan shows it: what it was understood to be, and how its text begins."""
+    known = {name: getattr(record, name) for name in _FIELDS}
+    known["time"] = record.time.isoformat() if record.time else None
+    text = record.text[:SHOWN_CHARACTERS]
+    shown = text + "..." if len(record.text) > SHOWN_CHARACTERS else text
+    return {name: value for name, value in known.items() if value is not None} | {"text": shown}
+
+
+def _reasons(counts: dict[str, int]) -> str:
+    named = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()))
+    return f" ({named})" if named else ""
+
+
+def _line_of(shown: dict[str, Any]) -> str:
+    """A record in one line."""
+    fields = [f"{name}={value}" for name, value in shown.items() if name not in _UNNAMED]
+    about = " ".join([shown.get("time", "no time"), shown["kind"], *fields])
+    return f"      {about} | {shown['text']}"
 
 
 def preview_lines(found: Preview, show_request: bool) -> list[str]:
@@ -205,14 +241,20 @@ def preview_lines(found: Preview, show_request: bool) -> list[str]:
         how = ", ".join(filter(None, (file["format"], file["encoding"], file["compression"])))
         lines.append(
             f"  {file['source']}: {how}; {file['records']:,} records, {file['rejected']:,} rejected"
+            + _reasons(file.get("rejected_by", {}))
+            + (f", {file['skipped']:,} skipped" if file.get("skipped") else "")
+            + _reasons(file.get("skipped_by", {}))
         )
+        lines += map(_line_of, file.get("first", ()))
     if found.ignored:
         lines.append(f"  {found.ignored:,} entries ignored: hidden, no files, or written by runs")
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.kinds.items()))
     masked = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.masked.items()))
+    if len(found.files) > SHOWN_FILES:
+        lines.append(f"  (the first records of {SHOWN_FILES} files are shown)")
     lines += [
         f"read      {found.read:,} = {found.records:,} records + {found.rejected:,} rejected"
-        f" + {found.skipped:,} skipped",
+        f" + {found.skipped:,} skipped" + _reasons(found.skipped_by),
         f"kinds     {kinds or 'none'}",
         f"masked    {masked or 'nothing'}",
         f"to ask    {found.to_ask:,} ({found.folded:,} folded, {found.recalled:,} recalled)",
@@ -226,6 +268,7 @@ def preview_lines(found: Preview, show_request: bool) -> list[str]:
     minutes = f"{math.ceil(found.minutes * 10) / 10:,} " if found.packs else ""
     lines.append(f"minutes   {minutes}({found.bounded or 'nothing to ask'})")
     lines.append(f"language  {found.language}")
+    lines += [f"warning   {warning}" for warning in found.warnings]
     if show_request and found.first_request is not None:
         request = found.first_request
         lines += ["", "--- system", *request.system.split("\n")]

@@ -7,6 +7,7 @@ and a report, also when it was stopped; or an error, and a folder that the same 
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -18,6 +19,7 @@ from typing import Any
 import ray
 from rich.console import Console
 
+from job.after import closing_warnings, grown
 from job.analyse import AnalyseSettings
 from job.baseline import check_baseline, earlier_themes, keep_baseline
 from job.cluster import cluster
@@ -57,12 +59,14 @@ LOOK_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A run that left its report. `error`: what its exit code comes from, None for 0."""
+    """A run that left its report. `error`: what its exit code comes from, None for 0.
+    `warnings`: what a user should know of how the inputs were read."""
 
     report: dict[str, Any]
     view: View
     page: Path
     error: JobError | None
+    warnings: list[str]
 
     def summary(self) -> dict[str, Any]:
         """What `--json` prints."""
@@ -72,6 +76,7 @@ class Finished:
             "stopped": self.report["run"]["stopped"],
             "headline": self.report["headline"],
             "actions": self.report["actions"],
+            "warnings": self.warnings,
             "report": encodable(str(self.page)),
             "ledger": ledger,
         }
@@ -154,6 +159,7 @@ def _run(
         write_json(folder.root / "ledger.json", ledger)
         stopped = why_stopped(view, ledger)
         run = run_json(settings, plan, started, view.json_mode, stopped)
+        run["warnings"] = _warnings(settings, plan, ledger)
         write_json(folder.root / "run.json", run)
     asking = {"asking": asdict(view.asking), "limiter": view.limiter}
     named = naming.busy.seconds if naming else 0.0
@@ -164,7 +170,11 @@ def _run(
         report = write_report(folder.root, LineFinder(plan.places), settings.baseline)
     write_json(folder.root / "timing.json", stations.timing(view.asking.busy, named, **asking))
     return Finished(
-        report, view, folder.root / "report.html", exit_error(settings, ledger, stopped)
+        report,
+        view,
+        folder.root / "report.html",
+        exit_error(settings, ledger, stopped),
+        run["warnings"],
     )
 
 
@@ -217,6 +227,16 @@ def _sources(plan: RunPlan, folder: RunFolder) -> list[tuple[dict[str, Any], Sli
     return [
         (facts, sum_counts(facts["source"], held.get(facts["source"], []))) for facts in plan.facts
     ]
+
+
+def _warnings(settings: Settings, plan: RunPlan, ledger: dict[str, Any]) -> list[str]:
+    """What a user should know of how the inputs were read."""
+    skipped: Counter[str] = Counter()
+    for source in ledger["sources"]:
+        skipped.update(source["skipped_by"])
+    counts = {"read": ledger["read"], "skipped_by": skipped}
+    window = settings.since, settings.until
+    return [*plan.warnings, *closing_warnings(counts, window, grown(plan.files))]
 
 
 def _usd(settings: Settings, calls: CallCounts) -> float | None:
