@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from email.utils import formatdate
-from threading import Thread
 from typing import Any
 
 import orjson
@@ -18,6 +14,7 @@ from typer.testing import CliRunner, Result
 from job.cli import app
 from serve.simulated import SimulatedProvider
 from serve.simulated_settings import Settings
+from tests.serving import serving
 
 KEY = "sk-0123456789abcdef-never-shown"
 VARIABLE = "FUPAN_TEST_CHECK_KEY"
@@ -140,38 +137,13 @@ def test_a_provider_that_is_odd_is_told_as_it_is() -> None:
     async def models(_: web.Request) -> web.Response:
         return web.json_response({"data": [{"id": "odd", "max_model_len": 4096}, {"id": 7}, "x"]})
 
-    with served({"/v1/chat/completions": complete}, {"/v1/models": models}) as url:
-        ended = check(url, model="odd")
+    application = web.Application()
+    application.router.add_post("/v1/chat/completions", complete)
+    application.router.add_get("/v1/models", models)
+    with serving(application) as url:
+        ended = check(f"{url}/v1", model="odd")
     assert ended.exit_code == 0
     assert "the answer is not as asked for; try json: object" in ended.stdout
     assert "behind the clock here" in ended.stdout
     assert "a context of 4,096 tokens, configured are 8,192" in ended.stdout
     assert "its headers tell none" in ended.stdout
-
-
-@contextmanager
-def served(posts: dict[str, Any], gets: dict[str, Any]) -> Iterator[str]:
-    """The base URL of a server with these handlers, in a thread of its own."""
-    loop = asyncio.new_event_loop()
-    application = web.Application()
-    for path, handler in posts.items():
-        application.router.add_post(path, handler)
-    for path, handler in gets.items():
-        application.router.add_get(path, handler)
-    runner = web.AppRunner(application)
-
-    async def start() -> int:
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        return int(runner.addresses[0][1])
-
-    thread = Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    port = asyncio.run_coroutine_threadsafe(start(), loop).result(timeout=30)
-    try:
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(timeout=30)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(timeout=30)
-        loop.close()
