@@ -81,9 +81,9 @@ class FoldShard:
 class Shards(Protocol):
     """Where digests are claimed."""
 
-    def claim(self, records: Sequence[Record]) -> Callable[[], list[bytes | None]]:
-        """Begin to claim the digests of `records`; called, the result waits for who came first,
-        for each as `Claims.claim` says."""
+    def claim(self, records: Sequence[Record]) -> Callable[[], list[str | None]]:
+        """Begin to claim the digests of `records`. Called, the result waits for the ids of those
+        who came first: for each record its own or another's, None where a shard was full."""
         ...
 
 
@@ -93,21 +93,21 @@ class ActorShards:
 
     actors: Sequence[Any]
 
-    def claim(self, records: Sequence[Record]) -> Callable[[], list[bytes | None]]:
-        """See `Shards.claim`; every shard is asked at once, and only once for all records."""
+    def claim(self, records: Sequence[Record]) -> Callable[[], list[str | None]]:
+        """See `Shards.claim`; every shard is asked at once, and once for all records."""
         shares: list[list[int]] = [[] for _ in self.actors]
         for index, record in enumerate(records):
             shares[shard_of(record.digest, len(shares))].append(index)
-        replies = [
-            actor.claim.remote(*claimed([records[i] for i in share]))
+        asked = [
+            (share, actor.claim.remote(*claimed([records[index] for index in share])))
             for actor, share in zip(self.actors, shares, strict=True)
             if share
         ]
 
-        def held() -> list[bytes | None]:
-            first: list[bytes | None] = [None] * len(records)
-            for share, found in zip(filter(None, shares), ray.get(replies), strict=True):
-                for index, stands in zip(share, found, strict=True):
+        def held() -> list[str | None]:
+            first: list[str | None] = [None] * len(records)
+            for (share, _), reply in zip(asked, ray.get([r for _, r in asked]), strict=True):
+                for index, stands in zip(share, came_first(*reply), strict=True):
                     first[index] = stands
             return first
 
@@ -120,10 +120,18 @@ def start_shards(count: int = SHARDS, capacity: int = CAPACITY) -> ActorShards:
     return ActorShards([shard.remote(capacity) for _ in range(count)])
 
 
-def claimed(records: Sequence[Record]) -> tuple[list[bytes], list[bytes]]:
+def claimed(records: Sequence[Record]) -> tuple[bytes, bytes]:
     """Digests and ids of records, as they are claimed."""
-    return [bytes.fromhex(record.digest) for record in records], [
-        record.id.encode() for record in records
+    digests = bytes.fromhex("".join([record.digest for record in records]))
+    return digests, bytes.fromhex("".join([record.id[1:] for record in records]))
+
+
+def came_first(ids: bytes, held: bytes) -> list[str | None]:
+    """What `Claims.claim` says, as the ids of records."""
+    digits = ids.hex()
+    width = 2 * ID_BYTES
+    return [
+        f"r{digits[width * n : width * (n + 1)]}" if there else None for n, there in enumerate(held)
     ]
 
 
@@ -141,14 +149,12 @@ class Folded:
     unfolded: int
 
 
-def fold(records: Sequence[Record], first: Sequence[bytes | None]) -> Folded:
+def fold(records: Sequence[Record], first: Sequence[str | None]) -> Folded:
     """Tell those to ask from those another stands for. `first`: for each who came first."""
     folded = Folded([], [], 0)
-    for record, held in zip(records, first, strict=True):
-        if held is None:
-            folded.unfolded += 1
-            folded.asked.append(record)
-        elif (stands := held.decode()) == record.id:
+    for record, stands in zip(records, first, strict=True):
+        folded.unfolded += stands is None
+        if stands is None or stands == record.id:
             folded.asked.append(record)
         else:
             folded.members.append((record, stands))
