@@ -149,14 +149,20 @@ _SEVERITY_WORDS: dict[Severity, str] = {
 
 
 def severity_reason(counts: Counter[Severity], language: Language) -> str:
-    """How the issues of a theme are spread over the severities, in words with counts."""
+    """Why a theme has its severity: how its issues are spread, in words with counts."""
     present = [s for s in reversed(SEVERITIES) if counts[s]]
+    severity, total = severity_of(counts), counts.total()
     if language == "zh":
+        if len(present) == 1:
+            return f"{total} 条问题均为“{_SEVERITY_WORDS[severity]}”"
         listed = "、".join(f"{_SEVERITY_WORDS[s]} {counts[s]} 条" for s in present)
-        return f"共 {counts.total()} 条问题：{listed}"
-    noun = "issue" if counts.total() == 1 else "issues"
+        worse = "" if severity == SEVERITIES[-1] else "及以上"
+        return f"共 {total} 条问题：{listed}；至少三分之一达到“{_SEVERITY_WORDS[severity]}”{worse}"
+    if len(present) == 1:
+        return f"All {total} issues are {severity}" if total > 1 else f"Its one issue is {severity}"
     listed = ", ".join(f"{counts[s]} {s}" for s in present)
-    return f"Of {counts.total()} {noun}: {listed}"
+    worse = "" if severity == SEVERITIES[-1] else " or worse"
+    return f"Of {total} issues: {listed}; at least a third are {severity}{worse}"
 
 
 def _most_frequent(

@@ -125,6 +125,7 @@ def _add(theme: ThemeTotals, row: dict[str, Any], issues: list[dict[str, Any]]) 
     drawn = hash64(record)
     theme.records += 1
     theme.issues += len(issues)
+    theme.severities.update(issue["severity"] or "info" for issue in issues)
     theme.kinds[row["kind"]] += 1
     theme.first, theme.last = widen(theme.first, theme.last, time, time)
     if time is not None:

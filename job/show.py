@@ -29,6 +29,7 @@ PLAIN_SECONDS = 5.0
 PACE_LOOKS = 6
 """Looks at the board from which the time left is told."""
 SHOWN_THEMES = 5
+SHOWN_INCIDENTS = 2
 
 
 class Watcher:
@@ -158,10 +159,19 @@ def closing_lines(report: Mapping[str, Any], view: View, path: str) -> list[str]
             "No language model was used: the built-in analyst works by rules of the language."
         )
     lines.append(str(report["headline"]))
-    for theme in report["themes"][:SHOWN_THEMES]:
-        lines.append(f"  {theme['records']:>6,}  {theme['severity']:<8} {theme['title']}")
-    if len(report["themes"]) > SHOWN_THEMES:
-        lines.append(f"  and {len(report['themes']) - SHOWN_THEMES:,} more themes")
+    # Python's sort keeps the report's order among equals.
+    themes = sorted(report["themes"], key=lambda theme: not theme["needs_action"])
+    themes = [theme for theme in themes if theme["muted_until"] is None]
+    lines += [_theme_line(theme) for theme in themes[:SHOWN_THEMES]]
+    if len(themes) > SHOWN_THEMES:
+        lines.append(f"  and {len(themes) - SHOWN_THEMES:,} more themes")
+    lines += [
+        f"likely one incident: {incident['title']} ({incident['records']:,} records)"
+        for incident in report["incidents"][:SHOWN_INCIDENTS]
+    ]
+    lines += _comparison(report)
+    if muted := report["known"]["muted"]["themes"]:
+        lines.append(f"muted: {muted:,} themes of {report['known']['file']}")
     if calls["requests"]:
         share = calls["rate_limited"] / calls["requests"]
         lines.append(
@@ -172,6 +182,36 @@ def closing_lines(report: Mapping[str, Any], view: View, path: str) -> list[str]
     lines.append(f"quality: {ledger['review']:,} to review, {ledger['failed']:,} failed")
     lines.append(f"report: {path}")
     return [printable(line) for line in (*lines, *account.lines(dict(ledger)))]
+
+
+def _theme_line(theme: Mapping[str, Any]) -> str:
+    status = "back" if theme["returned"] else theme["status"] or ""
+    changed = f"{status:<7}" if theme["status"] or theme["returned"] else ""
+    return f"  {theme['records']:>6,}  {theme['severity']:<8} {changed}{theme['title']}"
+
+
+def _comparison(report: Mapping[str, Any]) -> list[str]:
+    comparison = report["comparison"]
+    if comparison is None:
+        return []
+    if not comparison["comparable"]:
+        return [f"not compared with earlier runs: {_INCOMPARABLE[comparison['reason']]}"]
+    counts = ", ".join(f"{n:,} {status}" for status, n in comparison["counts"].items())
+    runs = comparison["runs"]
+    against = runs[0]["path"] if len(runs) == 1 else f"the median of {len(runs)} runs"
+    return [f"against {against}: {counts}"]
+
+
+_INCOMPARABLE = {
+    "model": "another model",
+    "instructions": "other instructions",
+    "language": "another language of the report",
+    "vectors": "another embedding model",
+    "sample": "another sample",
+    "partial": "the earlier run is partial",
+    "partial_now": "this run is partial",
+    "none_found": "there is none",
+}
 
 
 def _span(period: Mapping[str, Any]) -> str:

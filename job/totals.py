@@ -25,16 +25,17 @@ use are whole numbers of quarters, so the zone can be chosen when the report is 
 class ThemeTotals:
     """The counts of one theme. A record counts once, however many of its issues belong to it.
 
-    `quarters` count records with a time by quarter of an hour since 1970, `timeline` by minutes;
-    `first` and `last` are microseconds. `names` count by "user", "service", "host", and, where an
-    entry of an operation log names neither service nor host, "source", and `distinct` how many
-    different ones there are. `earliest`, `worst` (no two with the same wording) and `sample`
-    (drawn evenly, by the hash of the id) are its evidence.
+    `severities` count its issues. `quarters` count records with a time by quarter of an hour since
+    1970, `timeline` by minutes; `first` and `last` are microseconds. `names` count by "user",
+    "service", "host", and, where an entry of an operation log names neither service nor host,
+    "source", and `distinct` how many different ones there are. `earliest`, `worst` (no two with
+    the same wording) and `sample` (drawn evenly, by the hash of the id) are its evidence.
     """
 
     records: int = 0
     issues: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
+    severities: Counter[str] = field(default_factory=Counter)
     quarters: Counter[int] = field(default_factory=Counter)
     timeline: Timeline = field(default_factory=Timeline)
     names: dict[str, Names] = field(default_factory=dict)
@@ -59,6 +60,7 @@ class ThemeTotals:
         self.records += other.records
         self.issues += other.issues
         self.kinds.update(other.kinds)
+        self.severities.update(other.severities)
         self.quarters.update(other.quarters)
         self.timeline.absorb(other.timeline)
         for name, counts in other.names.items():

@@ -68,6 +68,7 @@ def _row(
         "returned": False,
         "records": theme.records,
         "issues": theme.issues,
+        "by_severity": {s: theme.severities[s] for s in SEVERITIES if theme.severities[s]},
         "users": theme.users,
         "share": round(theme.records / totals.count(outcome="problem"), 3),
         "of_kind": {kind: _share(n, totals.count(kind)) for kind, n in kinds.items()},

@@ -63,15 +63,22 @@ def test_a_third_of_graver_issues_decides_the_severity(
 
 def test_the_reason_for_the_severity_counts() -> None:
     issues = [issue(severity="low", count=2), issue(severity="high", count=1)]
-    assert severity_reason(theme(*issues).severities, "en") == "Of 3 issues: 1 high, 2 low"
-    assert severity_reason(theme(*issues).severities, "zh") == "共 3 条问题：高 1 条、低 2 条"
+    assert severity_reason(theme(*issues).severities, "en") == (
+        "Of 3 issues: 1 high, 2 low; at least a third are high or worse"
+    )
+    assert severity_reason(theme(*issues).severities, "zh") == (
+        "共 3 条问题：高 1 条、低 2 条；至少三分之一达到“高”及以上"
+    )
+    same = [issue(severity="critical", count=2)]
+    assert severity_reason(theme(*same).severities, "en") == "All 2 issues are critical"
+    assert severity_reason(theme(*same).severities, "zh") == "2 条问题均为“严重”"
 
 
 def test_issues_whose_words_are_not_at_hand_count_too() -> None:
     more = ThemeInput("t-1", (issue(severity="low"),), {("high", "inferred"): 2, ("low", None): 1})
     name = code_name(more, "en")
     assert (more.count, name.severity, name.basis) == (4, "high", "inferred")
-    assert name.severity_reason == "Of 4 issues: 2 high, 2 low"
+    assert name.severity_reason == "Of 4 issues: 2 high, 2 low; at least a third are high or worse"
 
 
 @pytest.mark.parametrize(

@@ -151,4 +151,6 @@ def test_of_more_issues_than_are_grouped_those_worded_alike_join_and_others_stay
     assert grouped.themes[rare[0]] == grouped.themes[REFUNDS[0]]
     by_id = {group.id: group.count for group in grouped.groups}
     assert by_id[grouped.themes[REFUNDS[0]] or ""] == 6
-    assert grouped.names[grouped.themes[REFUNDS[0]] or ""].severity_reason == "Of 6 issues: 6 high"
+    assert (
+        grouped.names[grouped.themes[REFUNDS[0]] or ""].severity_reason == "All 6 issues are high"
+    )

@@ -27,6 +27,21 @@ def a_report(**changes: Any) -> dict[str, Any]:
         "ledger": ledger | {"calls": dict.fromkeys(numbers, 0)},
         "headline": "Nothing needs action",
         "themes": [],
+        "incidents": [],
+        "comparison": None,
+        "known": {"file": None, "muted": {"themes": 0, "records": 0}},
+    } | changes
+
+
+def a_theme(**changes: Any) -> dict[str, Any]:
+    return {
+        "records": 2,
+        "severity": "high",
+        "title": "Payments time out",
+        "needs_action": True,
+        "status": None,
+        "returned": False,
+        "muted_until": None,
     } | changes
 
 
@@ -46,13 +61,43 @@ def test_a_stop_and_rules_instead_of_a_model_are_said_first() -> None:
 
 
 def test_nothing_from_outside_moves_the_cursor_or_makes_a_line() -> None:
-    theme = {"records": 2, "severity": "high", "title": HOSTILE}
+    theme = a_theme(title=HOSTILE)
     run = {"stopped": {"reason": HOSTILE}, "model": HOSTILE, "provider": "openai"}
     plain = a_report(themes=[theme | {"title": "x"}], run=run | {"stopped": {"reason": "x"}})
     lines = closing_lines(a_report(run=run, themes=[theme]), View(), HOSTILE)
     assert len(lines) == len(closing_lines(plain, View(), "x"))
     assert all(line.isprintable() or "\ufffd" in line for line in lines)
     assert not any(c in line for line in lines for c in "\x1b\x07\n\u202e")
+
+
+def test_the_last_lines_tell_what_changed_what_is_muted_and_what_belongs_together() -> None:
+    themes = [
+        a_theme(title="Old", status="same", needs_action=False),
+        a_theme(title="Quiet", muted_until="2026-04-01"),
+        a_theme(title="Fresh", status="new", severity="low"),
+        a_theme(title="Again", status="same", returned=True),
+    ]
+    counts = {"new": 1, "worse": 0, "same": 3, "better": 0, "gone": 2}
+    lines = closing_lines(
+        a_report(
+            themes=themes,
+            incidents=[{"title": "Again, and 1 more", "records": 1_095}],
+            comparison={"comparable": True, "counts": counts, "runs": [{"path": "../mon"}]},
+            known={"file": "known.yaml", "muted": {"themes": 1, "records": 2}},
+        ),
+        View(),
+        "x",
+    )
+    assert [line.split()[-1] for line in lines[2:5]] == ["Fresh", "Again", "Old"]
+    assert "new" in lines[2]
+    assert "back" in lines[3]
+    assert "likely one incident: Again, and 1 more (1,095 records)" in lines
+    assert "against ../mon: 1 new, 0 worse, 3 same, 0 better, 2 gone" in lines
+    assert "muted: 1 themes of known.yaml" in lines
+    other = {"comparable": False, "reason": "model"}
+    assert "not compared with earlier runs: another model" in closing_lines(
+        a_report(comparison=other), View(), "x"
+    )
 
 
 def test_progress_tells_limits_only_where_a_model_is_asked() -> None:
