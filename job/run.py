@@ -38,6 +38,7 @@ from job.pipeline import ask_everything
 from job.planning import RunPlan, open_answers, plan_run
 from job.printable import encodable
 from job.progress import View, start_board
+from job.reach import check_reach
 from job.records import SliceCounts
 from job.report import write_report
 from job.run_folder import RunFolder
@@ -98,6 +99,7 @@ def run_job(settings: Settings, console: Console, quiet: bool) -> Finished:
             _check_answers(settings)
         with stations.station("start_ray"):
             stack.enter_context(cluster())
+            check_reach(folder, [file.location for file in plan.files])
         finished = _run(settings, plan, folder, stations, watcher)
         folder.finish()
     return finished
