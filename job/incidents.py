@@ -96,9 +96,11 @@ def outbreak(id: str, theme: ThemeTotals, minutes: int) -> Outbreak | None:
     length = (cells[end][0] - cells[begin][0] + 1) * width
     if length > min(LONGEST, PART * minutes):
         return None
-    while begin > 0 and cells[begin][0] - cells[begin - 1][0] == 1:
+    # The outbreak goes on while its records follow one another about as they did.
+    pause = max(1, 2 * (cells[end][0] - cells[begin][0]) // (end - begin or 1))
+    while begin > 0 and cells[begin][0] - cells[begin - 1][0] <= pause:
         begin -= 1
-    while end + 1 < len(cells) and cells[end + 1][0] - cells[end][0] == 1:
+    while end + 1 < len(cells) and cells[end + 1][0] - cells[end][0] <= pause:
         end += 1
     start, stop = _edges(theme.timeline, cells[begin][0], cells[end][0])
     return Outbreak(
