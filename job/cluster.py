@@ -20,6 +20,10 @@ from ray.util.annotations import RayDeprecationWarning
 
 OBJECT_STORE_BYTES = 512 * 2**20
 """Of a cluster of our own: some 30 times the blocks in flight."""
+BLOCK_BYTES = 2 * 2**20
+"""Handed from station to station at once: half a second of reading. By Ray's default of 128 MB a
+slice would be read to its end before the first of its records is asked, and be held whole by each
+station."""
 
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -76,6 +80,7 @@ def _set_up_ray_data() -> None:
     context.enable_progress_bars = False
     context.enable_operator_progress_bars = False
     context.print_on_execution_start = False
+    context.target_max_block_size = BLOCK_BYTES
     # Else a disk that is full arrives as a wrapper that has lost what happened.
     context.raise_original_map_exception = True
     for name in ("ray.data", "ray"):
