@@ -7,14 +7,14 @@ error where it was named, and passed over where it was only found.
 
 from __future__ import annotations
 
-import os
+import posixpath
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import orjson
+from pyarrow import fs
 
 from job.changes import (
     Baseline,
@@ -26,6 +26,7 @@ from job.changes import (
     why_not_comparable,
 )
 from job.errors import UsageError
+from job.place import Place
 from job.run_folder import IDENTITY
 from job.theme_table import EarlierTheme, read_themes
 from job.write import write_json
@@ -44,16 +45,16 @@ class _Finished:
 
     facts: dict[str, Any]
     run: PastRun
-    table: Path
+    table: Place
 
 
-def check_baseline(asked: str | None, root: Path) -> None:
+def check_baseline(asked: str | None, root: Place) -> None:
     """See that `--baseline` names a finished run other than `root`. Raises UsageError if not."""
     if asked not in (None, AUTO):
         _named(str(asked), root)
 
 
-def earlier_themes(asked: str | None, root: Path) -> list[EarlierTheme]:
+def earlier_themes(asked: str | None, root: Place) -> list[EarlierTheme]:
     """The themes whose ids the run in `root` goes on with, each id as the latest run has it: those
     of the earlier runs it is compared with, else its own, if it was made before."""
     if asked is None:
@@ -66,7 +67,7 @@ def earlier_themes(asked: str | None, root: Path) -> list[EarlierTheme]:
     return list(themes.values())
 
 
-def find_baseline(asked: str, root: Path, facts: Mapping[str, Any], day: str | None) -> Baseline:
+def find_baseline(asked: str, root: Place, facts: Mapping[str, Any], day: str | None) -> Baseline:
     """What the finished run in `root` (`facts`: its run.json) is compared with. Of `auto`, the runs
     beside it of no later day, back to the first with another model or other instructions.
 
@@ -98,7 +99,7 @@ def find_baseline(asked: str, root: Path, facts: Mapping[str, Any], day: str | N
     return _compared(mode, root, used)
 
 
-def _compared(mode: Mode, root: Path, used: Sequence[_Finished]) -> Baseline:
+def _compared(mode: Mode, root: Place, used: Sequence[_Finished]) -> Baseline:
     ours = read_themes(root / "themes.parquet")
     tables = [read_themes(found.table) for found in used]
     runs = tuple(found.run for found in used)
@@ -109,15 +110,15 @@ def _compared(mode: Mode, root: Path, used: Sequence[_Finished]) -> Baseline:
     return Baseline(mode, under_one_id(ours, list(zip(runs, tables, strict=True))))
 
 
-def keep_baseline(root: Path, baseline: Baseline | None) -> None:
+def keep_baseline(root: Place, baseline: Baseline | None) -> None:
     """Write `baseline.json`, or remove it where nothing was compared."""
     if baseline is None:
-        (root / KEPT).unlink(missing_ok=True)
+        (root / KEPT).unlink()
     else:
         write_json(root / KEPT, baseline)
 
 
-def kept_baseline(root: Path) -> Baseline | None:
+def kept_baseline(root: Place) -> Baseline | None:
     """What the run in `root` was compared with; None if with nothing."""
     try:
         kept = orjson.loads((root / KEPT).read_bytes())
@@ -134,9 +135,9 @@ def kept_baseline(root: Path) -> Baseline | None:
         ) from error
 
 
-def _named(asked: str, root: Path) -> _Finished:
-    folder = Path(asked).expanduser()
-    if folder.resolve() == root.resolve():
+def _named(asked: str, root: Place) -> _Finished:
+    folder = Place.of(asked)
+    if folder.real() == root.real():
         raise UsageError(f"--baseline {asked} is the run's own folder: name an earlier run's")
     found = _read(folder, root)
     if found is None:
@@ -147,7 +148,7 @@ def _named(asked: str, root: Path) -> _Finished:
     return found
 
 
-def _beside(root: Path) -> list[_Finished]:
+def _beside(root: Place) -> list[_Finished]:
     """The finished runs in the folder that holds `root`, the latest first."""
     found = (_read(folder, root) for folder in _folders(root))
     runs = [run for run in found if run is not None]
@@ -158,21 +159,20 @@ def _order(found: _Finished) -> tuple[str, str]:
     return found.run.day or "", found.facts["finished"]
 
 
-def _folders(root: Path) -> Iterator[Path]:
+def _folders(root: Place) -> Iterator[Place]:
     """Folders beside `root` in which a run may have finished, those that were written last."""
-    own = root.resolve()
+    own = root.real()
     try:
-        beside = [path for path in own.parent.iterdir() if path != own]
+        beside = [place for place in own.parent.iterdir() if place.real() != own]
     except OSError:
         return
-    held = [path for path in beside if (path / "run.json").is_file()]
-    held = [path for path in held if not (path / IDENTITY).exists()]
-    yield from sorted(held, key=lambda p: (p / "run.json").stat().st_mtime, reverse=True)[
-        :_LOOKED_AT
-    ]
+    looks = zip(beside, Place.look_at([place / "run.json" for place in beside]), strict=True)
+    held = [(look.mtime, place) for place, look in looks if look.type == fs.FileType.File]
+    held = [(written, place) for written, place in held if not (place / IDENTITY).exists()]
+    yield from (place for _, place in sorted(held, reverse=True)[:_LOOKED_AT])
 
 
-def _read(folder: Path, root: Path) -> _Finished | None:
+def _read(folder: Place, root: Place) -> _Finished | None:
     """The finished run in `folder`; None if there is none."""
     table = folder / "themes.parquet"
     try:
@@ -186,7 +186,7 @@ def _read(folder: Path, root: Path) -> _Finished | None:
         return _Finished(
             facts,
             PastRun(
-                path=os.path.relpath(folder.resolve(), root.resolve()),
+                path=_path_from(folder.real(), root.real()),
                 day=day,
                 records=report["ledger"]["records"],
                 problems=report["problems"]["records"],
@@ -197,6 +197,12 @@ def _read(folder: Path, root: Path) -> _Finished | None:
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _path_from(folder: Place, root: Place) -> str:
+    """How `folder` is named in the report of the run in `root`, which may be moved with it."""
+    same = folder.store == root.store
+    return posixpath.relpath(folder.path, root.path) if same else str(folder)
 
 
 def report_day(report: Mapping[str, Any]) -> str | None:

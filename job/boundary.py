@@ -10,6 +10,7 @@ import errno
 import sqlite3
 
 from job.errors import JobError
+from job.store import store_words
 from serve.ask.errors import AskError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -32,7 +33,7 @@ def as_job_error(error: BaseException) -> JobError | None:
             "goes on from here"
         )
     if isinstance(error, OSError):
-        return JobError(said)
+        return JobError(store_words(error) or said)
     if isinstance(error, sqlite3.Error):
         return JobError(f"the store of answers (--answers) failed: {said}")
     if from_task:

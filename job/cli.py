@@ -58,8 +58,10 @@ from job.options import (
     Tpm,
     Until,
 )
+from job.place import Place
 from job.printable import printable
 from job.simulate import simulate
+from job.store import store_words
 
 app = typer.Typer(
     name="fupan",
@@ -228,11 +230,13 @@ def report(
         from job.lines import LineFinder
         from job.report import write_report
 
-        root = Path(folder)
-        if not (root / "run.json").exists():
-            raise UsageError(f"{root} holds no finished run: it has no run.json")
+        root = Place.of(folder)
         try:
+            if not (root / "run.json").exists():
+                raise UsageError(f"{root} holds no finished run: it has no run.json")
             inputs = orjson.loads((root / "run.json").read_bytes())["inputs"]
+        except OSError as error:
+            raise UsageError(f"cannot read {root}: {store_words(error) or error}") from error
         except (orjson.JSONDecodeError, KeyError, TypeError) as error:
             raise UsageError(f"{root / 'run.json'} was not written by a run") from error
         check_baseline(baseline, root)

@@ -25,6 +25,7 @@ from job.errors import UsageError
 from job.known import KNOWN_FILE, load_known
 from job.options import Flags
 from job.pack import WIRE_TOKENS, Mode
+from job.place import Place
 from job.provider_choice import choose_provider
 from job.records import KINDS, Kind
 from serve.ask.answers import default_path
@@ -41,7 +42,7 @@ class Settings:
     the user named, None where it is only today's."""
 
     inputs: tuple[InputSettings, ...]
-    out: Path
+    out: Place
     provider_name: str
     provider: Provider | None
     model: str
@@ -81,7 +82,7 @@ def resolve(flags: Flags) -> Settings:
     name, provider, model = choose_provider(flags, config)
     return Settings(
         inputs=inputs,
-        out=_local(_dated(flags.out or config.run.out or "retro", reference), "--out"),
+        out=Place.of(_dated(flags.out or config.run.out or "retro", reference)),
         provider_name=name,
         provider=provider,
         model=model,
@@ -95,7 +96,7 @@ def resolve(flags: Flags) -> Settings:
         kinds=tuple(_kind(text) for text in flags.kind),
         sample=flags.sample,
         max_failed=config.run.max_failed if flags.max_failed is None else flags.max_failed,
-        answers=_local(flags.answers, "--answers").absolute() if flags.answers else default_path(),
+        answers=_local(flags.answers, "--answers") if flags.answers else default_path(),
         baseline=flags.baseline or config.run.baseline,
         known=_known(flags.known, config, flags.config),
         fresh=flags.fresh,
@@ -138,10 +139,9 @@ def _known(flag: str | None, config: ConfigFile, config_path: str | None) -> Pat
 def _local(path: str, flag: str) -> Path:
     if "://" in path:
         raise UsageError(
-            f"{flag} {without_secrets(path)}: name a local path; object storage is not supported "
-            "there yet"
+            f"{flag} {without_secrets(path)}: name a local path; one process keeps the answers"
         )
-    return Path(path).expanduser()
+    return Path(path).expanduser().absolute()
 
 
 def _zone(name: str | None) -> ZoneInfo:

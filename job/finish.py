@@ -10,7 +10,6 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -19,6 +18,7 @@ import pyarrow.compute as pc
 
 from job.code_names import Aspect
 from job.issues import OUTCOMES
+from job.place import Place
 from job.records import ISSUE_TYPE, RESULT_SCHEMA, Result, table_to_results
 from job.run_folder import RunFolder
 from job.spread import held, spread
@@ -31,11 +31,10 @@ LISTED = ("failed", "review")
 
 
 def finish_results(
-    folder: RunFolder, unfinished: Sequence[Path], index: ThemeIndex
+    folder: RunFolder, unfinished: Sequence[Place], index: ThemeIndex
 ) -> dict[str, Counter[Aspect]]:
     """Write `results/part-*.parquet`, in parallel, in the order of `unfinished`; the issues of each
     theme by severity and basis."""
-    folder.results.mkdir(exist_ok=True)
     parts = [folder.results / f"part-{n:05d}.parquet" for n in range(len(unfinished))]
     for leftover in set(folder.result_files()) - set(parts):
         leftover.unlink()
@@ -47,7 +46,7 @@ def finish_results(
     return tally
 
 
-def _finish_part(pair: tuple[Path, Path], index: ThemeIndex) -> dict[str, Counter[Aspect]]:
+def _finish_part(pair: tuple[Place, Place], index: ThemeIndex) -> dict[str, Counter[Aspect]]:
     """One file: where it is and where it is to be."""
     source, part = pair
     themes = _Themes(index)
@@ -98,20 +97,18 @@ def write_outcomes(folder: RunFolder) -> None:
     """Write `failed.jsonl`, `review.jsonl` and `rejected.jsonl`; empty ones too, so that a reader
     can tell none from not written."""
     lists = folder.work / "lists"
-    for via in LISTED:
-        (lists / via).mkdir(parents=True, exist_ok=True)
     made = list(spread(_list_part, folder.result_files(), lists))
     for number, via in enumerate(LISTED):
         _join(folder.root / f"{via}.jsonl", (paths[number] for paths in made))
-    _join(folder.root / "rejected.jsonl", sorted(folder.rejected.glob("*.jsonl")))
-    shutil.rmtree(lists)
+    _join(folder.root / "rejected.jsonl", folder.rejected.glob("*.jsonl"))
+    lists.rmtree()
 
 
-def _join(path: Path, parts: Iterable[Path | None]) -> None:
-    with appearing(path) as hidden, hidden.open("wb") as file:
+def _join(place: Place, parts: Iterable[Place | None]) -> None:
+    with appearing(place) as file:
         for part in parts:
             if part is not None:
-                with part.open("rb") as lines:
+                with part.open() as lines:
                     shutil.copyfileobj(lines, file, _COPIED)
 
 
@@ -119,22 +116,22 @@ _COPIED = 2**20
 """Bytes copied at once."""
 
 
-def _list_part(part: Path, lists: Path) -> list[Path | None]:
+def _list_part(part: Place, lists: Place) -> list[Place | None]:
     """The lists of one result file, None where it has nothing for one."""
-    made: list[Path | None] = []
+    made: list[Place | None] = []
     for via, row in zip(LISTED, (_failed, _reviewed), strict=True):
-        path = lists / via / f"{part.stem}.jsonl"
+        place = lists / via / f"{part.name}.jsonl"
         found = False
         for table in read_tables([part], columns=["via"]):
             found = found or pc.any(pc.equal(table["via"], via)).as_py()
-        made.append(path if found else None)
+        made.append(place if found else None)
         if found:
-            with appearing(path) as hidden, hidden.open("wb") as file:
+            with appearing(place) as file:
                 file.writelines(_lines(part, via, row))
     return made
 
 
-def _lines(part: Path, via: str, row: Any) -> Iterator[bytes]:
+def _lines(part: Place, via: str, row: Any) -> Iterator[bytes]:
     for table in read_tables([part]):
         for result in table_to_results(table.filter(pc.equal(table["via"], via))):
             yield orjson.dumps(row(result), option=orjson.OPT_APPEND_NEWLINE)

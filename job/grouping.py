@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, cast
 
 from job.calibrate import space_of
@@ -21,6 +20,7 @@ from job.code_names import Aspect, ThemeInput, ThemeIssue, ThemeName, code_name
 from job.embed import open_embedder
 from job.instructions import Language
 from job.issues import SAMPLE, Sample, sample_issues
+from job.place import Place
 from job.theme_ids import continue_ids
 from job.theme_index import ThemeIndex
 from job.theme_table import EarlierTheme
@@ -43,7 +43,7 @@ class Groups:
 
 
 def group_issues(
-    results: Sequence[Path], earlier: Sequence[EarlierTheme] = (), limit: int = SAMPLE
+    results: Sequence[Place], earlier: Sequence[EarlierTheme] = (), limit: int = SAMPLE
 ) -> Groups:
     """Group the issues of the result files, at most `limit` distinct ones of each polarity by
     meaning. A theme that continues one of `earlier` keeps its id."""

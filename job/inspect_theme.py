@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -17,7 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from job.errors import UsageError
+from job.place import Place
 from job.printable import printable
+from job.store import store_words
 from job.write import read_tables
 
 SHOWN_RECORDS = 20
@@ -32,16 +33,17 @@ _COLUMNS = [
 
 def read_report(folder: str) -> dict[str, Any]:
     """report.json of a run. Raises UsageError for a folder that holds none."""
-    path = Path(folder) / "report.json"
+    place = Place.of(folder) / "report.json"
     try:
-        report = orjson.loads(path.read_bytes())
+        report = orjson.loads(place.read_bytes())
         themes = report["themes"]
     except OSError as error:
-        raise UsageError(f"{folder} holds no finished run: {path}: {error.strerror}") from error
+        why = store_words(error) or f"{place}: {error.strerror}"
+        raise UsageError(f"{folder} holds no finished run: {why}") from error
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise UsageError(f"{path} was not written by a run") from error
+        raise UsageError(f"{place} was not written by a run") from error
     if not isinstance(themes, list) or not all(isinstance(each, dict) for each in themes):
-        raise UsageError(f"{path} was not written by a run")
+        raise UsageError(f"{place} was not written by a run")
     return dict(report)
 
 
@@ -81,7 +83,7 @@ def theme_records(folder: str, theme_id: str) -> Iterator[dict[str, Any]]:
 
 
 def _tables(folder: str) -> Iterator[pa.Table]:
-    files = sorted((Path(folder) / "results").glob("*.parquet"))
+    files = (Place.of(folder) / "results").glob("*.parquet")
     if not files:
         raise UsageError(f"{folder} holds no results: there is no results/*.parquet in it")
     try:

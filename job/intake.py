@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ import pyarrow.parquet as pq
 
 from job.clean import Cleaner, CleanSettings
 from job.fold import MEMBER_SCHEMA, Folded, Shards, fold, members_to_table, shard_of
+from job.place import Place
 from job.read import Slice, read_slice
 from job.records import Record, Rejected, SliceCounts, records_to_table
 from job.run_folder import RunFolder
@@ -120,8 +120,7 @@ class _Aside:
 
     def reject(self, row: Rejected) -> None:
         if self._rejected is None:
-            path = self._appearing(self.folder.rejected / f"{self.name}.jsonl")
-            self._rejected = self.stack.enter_context(path.open("wb"))
+            self._rejected = self._appearing(self.folder.rejected / f"{self.name}.jsonl")
         self._rejected.write(orjson.dumps(asdict(row), option=orjson.OPT_APPEND_NEWLINE))
 
     def put_members(self, members: Sequence[tuple[Record, str]]) -> None:
@@ -154,5 +153,5 @@ class _Aside:
             self._characters -= sum(len(record.text) for record, _ in waiting)
             waiting.clear()
 
-    def _appearing(self, path: Path) -> Path:
-        return self.stack.enter_context(appearing(path))
+    def _appearing(self, place: Place) -> IO[bytes]:
+        return self.stack.enter_context(appearing(place))

@@ -14,7 +14,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from job.place import Place
 from job.records import ISSUE_TYPE
 from job.spread import begin, done, spread
 from job.themes import DIGEST_BYTES, ThemeText, digest
@@ -67,7 +67,7 @@ class Sample:
     complete: bool = True
 
 
-def sample_issues(results: Sequence[Path], limit: int = SAMPLE) -> Sample:
+def sample_issues(results: Sequence[Place], limit: int = SAMPLE) -> Sample:
     """The most frequent and an even sample of the distinct issues of result files, `limit` of
     problems and of praise each; all of them where there are no more."""
     parts = max(1, math.ceil(count_rows(results) / PART_ROWS))
@@ -104,9 +104,9 @@ def issues_of(table: pa.Table) -> pa.Table:
     return pa.table({"outcome": outcomes, **columns})
 
 
-def _some(results: Sequence[Path]) -> Iterator[list[Path]]:
+def _some(results: Sequence[Place]) -> Iterator[list[Place]]:
     """The files in handfuls, so that a task is worth its start."""
-    handful: list[Path] = []
+    handful: list[Place] = []
     rows = 0
     for path in results:
         handful.append(path)
@@ -118,7 +118,7 @@ def _some(results: Sequence[Path]) -> Iterator[list[Path]]:
         yield handful
 
 
-def _count(files: Sequence[Path], parts: int) -> Any:
+def _count(files: Sequence[Place], parts: int) -> Any:
     """The distinct issues of files with their counts, a table for each part."""
     said = _COUNTED.empty_table().drop_columns("digest")
     for table in read_tables(files, columns=["outcome", "issues"]):

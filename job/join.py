@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from job.errors import LedgerError
+from job.place import Place
 from job.records import RECORD_SCHEMA, RESULT_SCHEMA, Answer, Issue
 from job.run_folder import RunFolder
 from job.spread import spread
@@ -33,17 +33,17 @@ _TAKEN = [name for name in _ANSWER if name not in ("id", "via", "issues")]
 _ISSUES = RESULT_SCHEMA.field("issues").type
 
 
-def join_members(folder: RunFolder) -> list[Path]:
+def join_members(folder: RunFolder) -> list[Place]:
     """Join every share of the digests, in parallel; the result files written."""
-    shares = sorted(path for path in folder.members.iterdir() if any(path.iterdir()))
-    asked = sorted(folder.asked.glob("*.parquet"))
+    shares = [share for share in folder.members.iterdir() if share.glob("*.parquet")]
+    asked = folder.asked.glob("*.parquet")
     written = spread(_join_share, shares, asked, folder.joined)
     return [path for paths in written for path in paths]
 
 
-def _join_share(share: Path, asked: Sequence[Path], into: Path) -> list[Path]:
+def _join_share(share: Place, asked: Sequence[Place], into: Place) -> list[Place]:
     """One result file for each lot of representatives."""
-    files = sorted(share.glob("*.parquet"))
+    files = share.glob("*.parquet")
     everyone = _representatives(files)
     lots = math.ceil(len(everyone) / REPRESENTATIVES)
     written = []
@@ -55,7 +55,7 @@ def _join_share(share: Path, asked: Sequence[Path], into: Path) -> list[Path]:
     return written
 
 
-def _representatives(files: Sequence[Path]) -> pa.Array:
+def _representatives(files: Sequence[Place]) -> pa.Array:
     """The ids of those who stand for others, sorted."""
     found = pa.array([], pa.string())
     for table in read_tables(files, columns=["represented_by"]):
@@ -64,7 +64,7 @@ def _representatives(files: Sequence[Path]) -> pa.Array:
     return found.take(pc.array_sort_indices(found))
 
 
-def _joined(files: Sequence[Path], asked: Sequence[Path], wanted: pa.Array) -> Iterator[pa.Table]:
+def _joined(files: Sequence[Place], asked: Sequence[Place], wanted: pa.Array) -> Iterator[pa.Table]:
     answers = pa.concat_tables(
         table.filter(pc.is_in(table["id"], wanted)) for table in read_tables(asked, columns=_ANSWER)
     ).combine_chunks()

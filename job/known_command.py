@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import date
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,6 +12,7 @@ from job.config_file import load_config
 from job.errors import UsageError
 from job.known_file import Action, change_known, known_lines
 from job.options import Config, KnownFile
+from job.place import Place
 from job.printable import printable
 
 
@@ -53,7 +53,9 @@ def known(
         return
     if not name:
         raise UsageError(f"fupan known {action}: name the id of a theme, or words of it")
-    change_known(path, action, name, _day(until, action), owner, note, Path(run) if run else None)
+    change_known(
+        path, action, name, _day(until, action), owner, note, Place.of(run) if run else None
+    )
     print(printable(f"{path}: {name} {_DONE[action]}"))
 
 

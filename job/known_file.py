@@ -17,6 +17,7 @@ from ruamel.yaml import YAML
 
 from job.errors import UsageError
 from job.known import Entry, is_theme_id, load_known, parse_known
+from job.place import Place
 from job.write import write_atomic
 
 Action = Literal["list", "add", "mute", "close", "open", "remove"]
@@ -30,7 +31,7 @@ def change_known(
     until: date | None = None,
     owner: str | None = None,
     note: str | None = None,
-    run: Path | None = None,
+    run: Place | None = None,
 ) -> None:
     """Carry out `action` on the entry for `about`, the id of a theme or words.
 
@@ -67,7 +68,7 @@ def change_known(
 
     changed = _edited(text, change)
     parse_known(changed, path)
-    write_atomic(path, changed)
+    write_atomic(Place.of(path), changed)
 
 
 def known_lines(path: Path) -> list[str]:
@@ -108,7 +109,7 @@ def _edited(text: str, change: Callable[[Changes], None]) -> str:
     return before + out.getvalue()
 
 
-def _title(run: Path, about: str) -> str | None:
+def _title(run: Place, about: str) -> str | None:
     """The title of the theme `about` in the report of `run`; None for words."""
     if not is_theme_id(about):
         return None

@@ -10,7 +10,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from job.errors import LedgerError
+from job.place import Place
 from job.records import VIAS, SliceCounts
 from job.spread import spread
 from job.write import count_rows, read_tables
@@ -32,10 +32,10 @@ _NUMBERS = ("read", "records", "rejected", "skipped", "folded", "unfolded", "byt
 _BY_NAME = ("kinds", "langs", "flags", "rejected_by", "skipped_by", "masked")
 
 
-def read_manifests(folder: Path) -> dict[str, list[SliceCounts]]:
+def read_manifests(folder: Place) -> dict[str, list[SliceCounts]]:
     """The counts that the slices left, by source."""
     held: dict[str, list[SliceCounts]] = {}
-    for path in sorted(folder.glob("*.json")):
+    for path in folder.glob("*.json"):
         counts = SliceCounts(**orjson.loads(path.read_bytes()))
         held.setdefault(counts.source, []).append(counts)
     return held
@@ -55,7 +55,7 @@ def sum_counts(source: str, manifests: Iterable[SliceCounts]) -> SliceCounts:
     return total
 
 
-def count_vias(results: Sequence[Path]) -> Counter[str]:
+def count_vias(results: Sequence[Place]) -> Counter[str]:
     """How the records of the result files ended. Raises LedgerError if an id stands twice."""
     vias: Counter[str] = Counter()
     twice = 0
@@ -68,7 +68,7 @@ def count_vias(results: Sequence[Path]) -> Counter[str]:
     return vias
 
 
-def _count_share(share: int, results: Sequence[Path], shares: int) -> tuple[dict[str, int], int]:
+def _count_share(share: int, results: Sequence[Place], shares: int) -> tuple[dict[str, int], int]:
     """How the records of one share of all ids ended, and how many of them stand twice."""
     vias: Counter[str] = Counter()
     ids: list[NDArray[np.uint64]] = [np.empty(0, dtype=np.uint64)]

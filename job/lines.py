@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
+
+from pyarrow import fs
+
+from job.place import Place
 
 BLOCK_BYTES = 2**20
 """Between two remembered line counts."""
@@ -17,18 +20,18 @@ BLOCK_BYTES = 2**20
 
 @dataclass(slots=True)
 class _File:
-    path: Path
+    place: Place
     before: list[int] = field(default_factory=lambda: [0])
     """Line ends before each block."""
 
     def line_at(self, position: int) -> int:
         block = position // BLOCK_BYTES
-        with self.path.open("rb") as file:
+        with self.place.open() as file:
             while len(self.before) <= block:
                 file.seek((len(self.before) - 1) * BLOCK_BYTES)
                 self.before.append(self.before[-1] + file.read(BLOCK_BYTES).count(b"\n"))
             file.seek(block * BLOCK_BYTES)
-            inside = file.read(position - block * BLOCK_BYTES).count(b"\n")
+            inside: int = file.read(position - block * BLOCK_BYTES).count(b"\n")
         return self.before[block] + inside + 1
 
 
@@ -36,17 +39,25 @@ class LineFinder:
     """Finds lines in the inputs of a run, as `run.json` lists them."""
 
     def __init__(self, inputs: Sequence[Mapping[str, Any]]) -> None:
+        self._inputs = {each["source"]: each for each in inputs}
         self._files: dict[str, _File | None] = {}
-        for each in inputs:
-            path = Path(each["path"])
-            same = path.is_file() and path.stat().st_size == each["size"]
-            plain = each.get("compression") is None
-            self._files[each["source"]] = _File(path) if same and plain else None
 
     def __call__(self, source: str, position: int) -> int | None:
         """The 1-based line at `position` of `source`; None where it cannot be known."""
-        file = self._files.get(source)
         try:
+            if source not in self._files:
+                self._files[source] = _open(self._inputs.get(source))
+            file = self._files[source]
             return None if file is None else file.line_at(position)
         except OSError:
             return None
+
+
+def _open(known: Mapping[str, Any] | None) -> _File | None:
+    """An input in which lines can be counted; None for one that is compressed or has changed."""
+    if known is None or known.get("compression") is not None:
+        return None
+    place = Place.of(known["path"])
+    look = place.look()
+    same = look.type == fs.FileType.File and look.size == known["size"]
+    return _File(place) if same else None

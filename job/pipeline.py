@@ -10,7 +10,6 @@ and balances, or the run fails.
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pyarrow as pa
 import ray
@@ -18,6 +17,7 @@ from ray.data import ActorPoolStrategy
 
 from job.analyse import Analyse, AnalyseSettings, analyse_extractive
 from job.intake import Intake
+from job.place import Place
 from job.records import RESULT_SCHEMA
 from job.write import content_name, write_table
 
@@ -48,7 +48,7 @@ def read_everything(intake: Intake) -> ray.data.Dataset | None:
     )
 
 
-def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> list[Path]:
+def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> list[Place]:
     """Stream every slice through the analyst into result files. `analyst`: settings of the asking
     actor, or the language of the built-in one."""
     records = read_everything(intake)
@@ -87,7 +87,7 @@ def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> list[Path]
         num_cpus=0,
         ray_remote_args_fn=_few_retries,
     )
-    files = [Path(row["file"]) for row in written.take_all()]
+    files = [intake.folder.asked / row["file"] for row in written.take_all()]
     for leftover in set(intake.folder.asked.iterdir()) - set(files):
         leftover.unlink()
     return files
@@ -107,11 +107,11 @@ def _few_restarts() -> dict[str, int]:
     return {"max_task_retries": RETRIES}
 
 
-def _write_results(block: pa.Table, into: Path) -> pa.Table:
+def _write_results(block: pa.Table, into: Place) -> pa.Table:
     """One result file per block, named by the ids it holds: a task that is run again writes the
     same file."""
     if block.num_rows == 0:
         return pa.table({"file": pa.array([], pa.string())})
-    path = into / content_name(block["id"].to_pylist())
-    write_table(path, [block], RESULT_SCHEMA)
-    return pa.table({"file": [str(path)]})
+    name = content_name(block["id"].to_pylist())
+    write_table(into / name, [block], RESULT_SCHEMA)
+    return pa.table({"file": [name]})

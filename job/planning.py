@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
-from pathlib import Path
 from typing import Any
 
 from job.clean import CleanSettings
@@ -22,6 +21,7 @@ from job.first_look import FirstLook, first_look, warnings_of
 from job.instructions import Language
 from job.mask import DEFAULT, Masker, load_key
 from job.pack import Fit
+from job.place import Place
 from job.printable import encodable
 from job.read import FilePlan, Slice, plan_inputs
 from job.records import KINDS, Kind
@@ -78,7 +78,7 @@ class RunPlan:
         return [
             {
                 "source": file.source,
-                "path": encodable(file.location.path),
+                "path": encodable(file.location.uri),
                 "size": file.size,
                 "compression": None if file.compression == "none" else file.compression,
                 "fingerprint": file.fingerprint,
@@ -137,11 +137,11 @@ def open_answers(settings: Settings) -> Answers:
         raise UsageError(f"cannot open --answers {path}: {error.strerror}") from error
 
 
-def _written(settings: Settings) -> list[Path]:
+def _written(settings: Settings) -> list[Place]:
     """Files and folders that the run itself writes."""
     answers = settings.answers
     beside = [answers.with_name(answers.name + end) for end in ("", "-wal", "-shm", "-journal")]
-    return [settings.out, *beside, answers.parent / KEY_FILE]
+    return [settings.out, *map(Place.of, (*beside, answers.parent / KEY_FILE))]
 
 
 def _make_masker(settings: Settings, keep: bool) -> Masker:

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -25,6 +24,7 @@ from job.intake import Intake
 from job.ledger import read_manifests, sum_counts
 from job.pack import Fit, Item, Window, make_item
 from job.pipeline import read_everything
+from job.place import Place
 from job.planning import RunPlan, open_answers, plan_run
 from job.printable import printable
 from job.progress import start_board
@@ -93,7 +93,7 @@ def preview(settings: Settings, console: Console, quiet: bool) -> Preview:
     if not quiet:
         console.print(f"reading {len(plan.files)} files", style="dim")
     with tempfile.TemporaryDirectory(prefix="fupan-plan-") as temporary, cluster():
-        folder = RunFolder(Path(temporary))
+        folder = RunFolder(Place.of(temporary))
         folder.begin({}, overwrite=False)
         bound = None
         if settings.sample is not None:

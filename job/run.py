@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -28,6 +27,7 @@ from job.errors import JobError, StoppedEarly, TooManyFailed, UsageError
 from job.finish import finish_results, write_outcomes
 from job.fold import start_shards
 from job.grouping import group_issues, name_groups
+from job.hold import Check
 from job.intake import Intake
 from job.join import join_members
 from job.ledger import count_vias, make_ledger, read_manifests, sum_counts
@@ -35,6 +35,7 @@ from job.lines import LineFinder
 from job.naming_calls import NamingCalls
 from job.owner import Owner
 from job.pipeline import ask_everything
+from job.place import Place
 from job.planning import RunPlan, open_answers, plan_run
 from job.printable import encodable
 from job.progress import View, start_board
@@ -65,7 +66,7 @@ class Finished:
 
     report: dict[str, Any]
     view: View
-    page: Path
+    page: Place
     error: JobError | None
     warnings: list[str]
 
@@ -88,9 +89,9 @@ def run_job(settings: Settings, console: Console, quiet: bool) -> Finished:
     stations = Stations()
     watcher = Watcher(console, stations, quiet)
     _check_key(settings)
-    folder = RunFolder(settings.out.absolute())
+    folder = RunFolder(settings.out)
     with ExitStack() as stack:
-        stack.enter_context(folder.locked())
+        still_held = stack.enter_context(folder.locked())
         stack.enter_context(watcher.watching())
         with stations.station("plan"):
             check_baseline(settings.baseline, folder.root)
@@ -100,13 +101,18 @@ def run_job(settings: Settings, console: Console, quiet: bool) -> Finished:
         with stations.station("start_ray"):
             stack.enter_context(cluster())
             check_reach(folder, [file.location for file in plan.files])
-        finished = _run(settings, plan, folder, stations, watcher)
+        finished = _run(settings, plan, folder, stations, watcher, still_held)
         folder.finish()
     return finished
 
 
 def _run(
-    settings: Settings, plan: RunPlan, folder: RunFolder, stations: Stations, watcher: Watcher
+    settings: Settings,
+    plan: RunPlan,
+    folder: RunFolder,
+    stations: Stations,
+    watcher: Watcher,
+    still_held: Check,
 ) -> Finished:
     started = datetime.now(UTC)
     board = start_board()
@@ -136,6 +142,7 @@ def _run(
     view = _view(board)
     if view.stop_code == UsageError.exit_code:
         raise UsageError(str(view.stop))
+    still_held()
     with stations.station("join"):
         unfinished = [*asked, *join_members(folder)]
     table = folder.root / "themes.parquet"
@@ -166,6 +173,7 @@ def _run(
     asking = {"asking": asdict(view.asking), "limiter": view.limiter}
     named = naming.busy.seconds if naming else 0.0
     write_json(folder.root / "timing.json", stations.timing(view.asking.busy, named, **asking))
+    still_held()
     with stations.station("report"):
         if settings.baseline is None:
             keep_baseline(folder.root, None)

@@ -1,33 +1,32 @@
-"""The folder a run leaves: who holds it, what is in it, whether a run may go on in it.
+"""The folder a run leaves: what is in it, whether a run may go on in it.
 
-Invariant: at most one live process holds the folder (a file lock, which ends with the process that
-took it); nothing is removed from it that a run did not put there. What the folder is for is
+Invariant: nothing is removed from it that a run did not put there. What the folder is for is
 written first and removed last, so that a run that was killed anywhere finds itself again.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
-import os
 import re
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import orjson
+from pyarrow import fs
 
 from job.errors import OutputInUse, UsageError
+from job.hold import Check, hold
+from job.lease import LOCK
+from job.place import Place
+from job.store import store_words
 from job.write import write_json
 
 WORK = ".work"
 """Files of a run under way; removed when it ends well."""
 IDENTITY = ".fupan-run.json"
 """The inputs and settings of the run under way."""
-LOCK = ".lock"
 OWN_FILES = (
     "report.html",
     "report.md",
@@ -47,75 +46,66 @@ _UNFINISHED = re.compile(r"\.(.+)\.[0-9a-f]{8}\.part")
 """What a killed run leaves of a file that was to appear (`job.write.appearing`)."""
 
 
-def is_run_folder(path: Path) -> bool:
-    """Whether a run has written, or is writing, into `path`."""
-    return (path / IDENTITY).is_file() or all(
-        (path / name).is_file() for name in ("run.json", "ledger.json")
-    )
+def is_run_folder(place: Place) -> bool:
+    """Whether a run has written, or is writing, into `place`."""
+    looks = Place.look_at([place / name for name in (IDENTITY, "run.json", "ledger.json")])
+    begun, *finished = (look.type == fs.FileType.File for look in looks)
+    return begun or all(finished)
 
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
     """The layout of `--out`."""
 
-    root: Path
+    root: Place
 
     @property
-    def results(self) -> Path:
+    def results(self) -> Place:
         """Where the finished results are."""
         return self.root / "results"
 
     @property
-    def work(self) -> Path:
+    def work(self) -> Place:
         """Where the unfinished ones are."""
         return self.root / WORK
 
     @property
-    def manifests(self) -> Path:
+    def manifests(self) -> Place:
         """One file of counts per slice read."""
         return self.work / "manifests"
 
     @property
-    def rejected(self) -> Path:
+    def rejected(self) -> Place:
         """One file per slice that had rejections."""
         return self.work / "rejected"
 
     @property
-    def members(self) -> Path:
+    def members(self) -> Place:
         """Folded records, by the share of digests they belong to."""
         return self.work / "members"
 
     @property
-    def asked(self) -> Path:
+    def asked(self) -> Place:
         """Results of the records that were asked."""
         return self.work / "asked"
 
     @property
-    def joined(self) -> Path:
+    def joined(self) -> Place:
         """Results of the folded ones."""
         return self.work / "joined"
 
-    def result_files(self) -> list[Path]:
+    def result_files(self) -> list[Place]:
         """The finished result files, in order."""
-        return sorted(self.results.glob("part-*.parquet"))
+        return self.results.glob("part-*.parquet")
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the folder. Raises OutputInUse if a live run does, UsageError where nothing can be
-        written."""
-        with _writable(self.root):
-            self.root.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise OutputInUse(
-                    f"{self.root} is in use by another run; wait for it or name another --out"
-                ) from error
-            yield
-        finally:
-            os.close(descriptor)
+    def locked(self) -> Iterator[Check]:
+        """Hold the folder; what is given raises where it no longer is held. Raises OutputInUse if a
+        live run holds it, UsageError where nothing can be written."""
+        with ExitStack() as stack:
+            with _writable(self.root):
+                check = stack.enter_context(hold(self.root))
+            yield check
 
     def begin(self, identity: dict[str, Any], overwrite: bool) -> bool:
         """Make the folder ready for a run of `identity` (inputs and settings); True if an earlier
@@ -125,9 +115,10 @@ class RunFolder:
         UsageError where nothing can be written.
         """
         wanted = orjson.loads(orjson.dumps(identity))
-        begun, finished = self._held(self.root / IDENTITY), self._finished()
+        with _writable(self.root):
+            begun, finished = self._held(self.root / IDENTITY), self._finished()
+            filled = any(not _is_hidden_own(place.name) for place in self.root.iterdir())
         same: bool = wanted in (begun, finished)
-        filled = any(not _is_hidden_own(path.name) for path in self.root.iterdir())
         if filled and not same and not overwrite:
             held = begun is not None or finished is not None
             what = "a run with other inputs or settings" if held else "files of something else"
@@ -139,13 +130,11 @@ class RunFolder:
             if not same or finished not in (None, wanted):
                 self._remove_results()
             self._remove_unfinished()
-            for folder in (self.manifests, self.rejected, self.members, self.asked, self.joined):
-                folder.mkdir(parents=True)
         return same
 
     def finish(self) -> None:
         """Remove what only the run itself needed."""
-        shutil.rmtree(self.work)
+        self.work.rmtree()
         (self.root / IDENTITY).unlink()
 
     def _finished(self) -> Any:
@@ -153,32 +142,33 @@ class RunFolder:
         held = self._held(self.root / "run.json")
         return held.get("identity") if isinstance(held, dict) else None
 
-    def _held(self, path: Path) -> Any:
+    def _held(self, place: Place) -> Any:
         try:
-            return orjson.loads(path.read_bytes())
-        except (OSError, orjson.JSONDecodeError):
+            return orjson.loads(place.read_bytes())
+        except (FileNotFoundError, IsADirectoryError, orjson.JSONDecodeError):
             return None
 
     def _remove_results(self) -> None:
         """Remove what another run left, that which tells of it last."""
-        for path in (*self.result_files(), *(self.root / name for name in OWN_FILES)):
-            path.unlink(missing_ok=True)
+        for place in (*self.result_files(), *(self.root / name for name in OWN_FILES)):
+            place.unlink()
 
     def _remove_unfinished(self) -> None:
-        if self.work.exists():
-            shutil.rmtree(self.work)
+        self.work.rmtree()
         for folder in (self.root, self.results):
-            for path in folder.glob(".*.part"):
-                if _UNFINISHED.fullmatch(path.name):
-                    path.unlink()
+            for place in folder.glob(".*.part"):
+                if _UNFINISHED.fullmatch(place.name):
+                    place.unlink()
 
 
 def _is_hidden_own(name: str) -> bool:
-    return name in (LOCK, WORK, IDENTITY) or _UNFINISHED.fullmatch(name) is not None
+    return (
+        name in (WORK, IDENTITY) or name.startswith(LOCK) or _UNFINISHED.fullmatch(name) is not None
+    )
 
 
 @contextmanager
-def _writable(root: Path) -> Iterator[None]:
+def _writable(root: Place) -> Iterator[None]:
     """A folder that cannot be written is the user's to change; a full disk is not a wrong --out."""
     try:
         yield
@@ -187,4 +177,5 @@ def _writable(root: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise UsageError(f"cannot write to --out {root}: {error.strerror}") from error
+        why = store_words(error) or error.strerror or str(error)
+        raise UsageError(f"cannot write to --out {root}: {why}") from error

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from job.code_names import ThemeName
+from job.place import Place
 from job.theme_space import Vectors
 from job.themes import ThemeGroup
 from job.write import write_table
@@ -53,7 +53,7 @@ class EarlierTheme:
 
 
 def write_themes(
-    path: Path, groups: Sequence[ThemeGroup], names: Mapping[str, ThemeName], space: str
+    place: Place, groups: Sequence[ThemeGroup], names: Mapping[str, ThemeName], space: str
 ) -> None:
     """Write the themes of a run."""
     rows = [
@@ -68,15 +68,16 @@ def write_themes(
         }
         for group in groups
     ]
-    write_table(path, [pa.Table.from_pylist(rows, THEMES_SCHEMA)], THEMES_SCHEMA)
+    write_table(place, [pa.Table.from_pylist(rows, THEMES_SCHEMA)], THEMES_SCHEMA)
 
 
-def read_themes(path: Path) -> list[EarlierTheme]:
-    """The themes an earlier run left at `path`; none if it left none, or not in this form."""
+def read_themes(place: Place) -> list[EarlierTheme]:
+    """The themes an earlier run left at `place`; none if it left none, or not in this form."""
     columns = ["id", "positive", "centroid", "cohesion", "space"]
     try:
-        rows = pq.read_table(path, columns=columns).to_pylist()
-    except (OSError, pa.ArrowInvalid):
+        with place.open() as file:
+            rows = pq.read_table(file, columns=columns).to_pylist()
+    except (FileNotFoundError, pa.ArrowInvalid):
         return []
     return [
         EarlierTheme(**{**row, "centroid": np.array(row["centroid"], dtype=np.float32)})

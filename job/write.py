@@ -1,75 +1,122 @@
 """Files that appear whole or not at all.
 
-Invariant: under its final name a file is never seen half written: it is written beside it under a
-hidden name, forced to disk and renamed. A failure (a full disk) leaves the old file and no trace.
+Invariant: under its final name a file is never seen half written. On this machine it is written
+beside it under a hidden name, forced to disk and renamed; on object storage it is written to a file
+of this machine that has no name, then put in one request (a large one under a hidden name, then
+copied by the store). A failure (a full disk, a store that refuses) leaves the old file and no
+trace; what a killed process leaves has a hidden name.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
+import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from job.place import Place
+
 ROWS_A_GROUP = 20_000
 """Rows held in memory before they are written: about 10 MB of ordinary records."""
+ONE_PUT_BYTES = 5 << 20
+"""`pyarrow` sends up to so much as one request. A larger object goes in parts: after a part that
+failed it may make an object of the rest, so such a one is not written under its final name."""
+FETCHED_BYTES = 32 << 20
+"""A Parquet file up to so large is fetched from object storage as a whole: a request for each
+column of each group of rows takes longer."""
 
 
 @contextmanager
-def appearing(path: Path) -> Iterator[Path]:
-    """The path to write to; renamed to `path` if the block ends well, removed if not."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    hidden = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
+def appearing(place: Place) -> Iterator[IO[bytes]]:
+    """The file to write to; it is at `place` once the block ends well, and nowhere if not."""
+    hidden = place.parent / f".{place.name}.{uuid.uuid4().hex[:8]}.part"
+    if not place.is_local:
+        with tempfile.TemporaryFile(prefix="fupan-") as file:
+            yield file
+            _put(file, place, hidden)
+        return
+    os.makedirs(place.parent.path, exist_ok=True)
     try:
-        yield hidden
-        with hidden.open("rb+") as file:
+        with open(hidden.path, "xb") as file:
+            yield file
+            file.flush()
             os.fsync(file.fileno())
-        hidden.replace(path)
+        os.replace(hidden.path, place.path)
     except BaseException:
-        hidden.unlink(missing_ok=True)
+        hidden.unlink()
         raise
 
 
-def write_atomic(path: Path, data: bytes | str) -> None:
-    """Write `data` (text as UTF-8) to `path`, whole or not at all."""
-    with appearing(path) as hidden:
-        hidden.write_bytes(data.encode() if isinstance(data, str) else data)
+def _put(file: IO[bytes], place: Place, hidden: Place) -> None:
+    """Make an object of a file."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if size <= ONE_PUT_BYTES:
+        with place.writer() as object_:
+            object_.write(file.read())
+        return
+    try:
+        with hidden.writer() as object_:
+            shutil.copyfileobj(file, object_, ONE_PUT_BYTES)
+        hidden.copy_to(place)
+    finally:
+        hidden.unlink()
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_atomic(place: Place, data: bytes | str) -> None:
+    """Write `data` (text as UTF-8) to `place`, whole or not at all."""
+    with appearing(place) as file:
+        file.write(data.encode() if isinstance(data, str) else data)
+
+
+def write_json(place: Place, value: Any) -> None:
     """Write `value` as indented JSON."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS
-    write_atomic(path, orjson.dumps(value, option=options))
+    write_atomic(place, orjson.dumps(value, option=options))
 
 
-def write_table(path: Path, tables: Iterable[pa.Table], schema: pa.Schema) -> int:
+def write_table(place: Place, tables: Iterable[pa.Table], schema: pa.Schema) -> int:
     """Write `tables` as one Parquet file of `schema`; returns the number of rows."""
     rows = 0
-    with appearing(path) as hidden, pq.ParquetWriter(hidden, schema, compression="zstd") as writer:
+    with appearing(place) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
         for table in tables:
             writer.write_table(table.cast(schema), row_group_size=ROWS_A_GROUP)
             rows += table.num_rows
     return rows
 
 
-def read_tables(paths: Iterable[Path], columns: list[str] | None = None) -> Iterator[pa.Table]:
+def read_tables(places: Iterable[Place], columns: list[str] | None = None) -> Iterator[pa.Table]:
     """The rows of Parquet files, a bounded number at a time."""
-    for path in paths:
-        with pq.ParquetFile(path) as file:
+    for place in places:
+        with _fetched(place) as source, pq.ParquetFile(source) as file:
             for batch in file.iter_batches(ROWS_A_GROUP, columns=columns):
                 yield pa.Table.from_batches([batch])
 
 
-def count_rows(paths: Iterable[Path]) -> int:
+def _fetched(place: Place) -> Any:
+    """A file to be read here and there, as `pyarrow` reads Parquet."""
+    source = place.open()
+    if place.is_local or source.size() > FETCHED_BYTES:
+        return source
+    with source:
+        return pa.BufferReader(source.read_buffer())
+
+
+def count_rows(places: Iterable[Place]) -> int:
     """The rows of Parquet files, by what they say of themselves."""
-    return sum(int(pq.read_metadata(path).num_rows) for path in paths)
+    rows = 0
+    for place in places:
+        with place.open() as source:
+            rows += int(pq.read_metadata(source).num_rows)
+    return rows
 
 
 def content_name(ids: Iterable[str]) -> str:

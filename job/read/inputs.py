@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from fsspec.implementations.arrow import ArrowFSWrapper
 from fsspec.implementations.local import LocalFileSystem
+from fsspec.utils import glob_translate
 from pyarrow import fs
 
-from job.errors import InputError
+from job.errors import InputError, UsageError
+from job.place import Place
 from job.printable import encodable
 from job.read.own import OwnFiles
-from job.read.streams import Location
+from job.store import is_uri, store_words
 from serve.ask.uris import without_secrets
 
 _GLOB = frozenset("*?[")
@@ -34,12 +35,12 @@ class Found:
     the input it was found under; `size`: bytes on disk."""
 
     name: str
-    location: Location
+    location: Place
     size: int
     input: int
 
 
-def find_files(inputs: Sequence[str], written: Iterable[Path] = ()) -> tuple[list[Found], int]:
+def find_files(inputs: Sequence[str], written: Iterable[Place] = ()) -> tuple[list[Found], int]:
     """The files below the inputs, sorted within each, and how many entries were ignored: hidden
     ones, those that are no files (sockets, pipes, broken links), the folders of runs, and what is
     `written` by this one.
@@ -49,92 +50,113 @@ def find_files(inputs: Sequence[str], written: Iterable[Path] = ()) -> tuple[lis
     for a folder that is to be written as well.
     """
     own = OwnFiles(written)
-    found: dict[tuple[str, str], Found] = {}
+    found: dict[Place, Found] = {}
     ignored = 0
     for index, given in enumerate(inputs):
         try:
-            filesystem, base = _resolve(given)
-            named = dict(_below(filesystem, base, given))
-            visible = [path for path in sorted(named) if not _is_hidden(path, base)]
-            local = filesystem.type_name == "local"
-            if local:
-                visible = [path for path in visible if not own.hold(path, _fixed(base))]
-            infos = list(zip(visible, _look(filesystem, visible), strict=True))
-        except (OSError, ValueError) as error:
-            why = str(error).replace(given, _shown(given)) if given else str(error)
+            base = _resolve(given)
+            fixed = _fixed(base)
+            below = {place: (name, info) for place, name, info in _below(base, given)}
+            visible = [place for place in sorted(below) if not _is_hidden(place.path, base.path)]
+            visible = [place for place in visible if not own.hold(place, fixed)]
+            infos = _looked(visible, {place: below[place][1] for place in visible})
+        except (OSError, ValueError, UsageError) as error:
+            why = store_words(error) or str(error)
+            why = why.replace(given, _shown(given)) if given else why
             raise InputError(
                 f"cannot read the input {_shown(given)}: {without_secrets(why)}"
             ) from error
-        if local and own.is_written(base):
+        if own.is_written(base):
             raise InputError(f"the input {_shown(given)} is also --out; name another folder there")
-        files = [(path, info) for path, info in infos if info.type == fs.FileType.File]
-        ignored += len(named) - len(files)
+        files = [place for place in visible if infos[place].type == fs.FileType.File]
+        ignored += len(below) - len(files)
         if not files:
-            raise InputError(_nothing(_shown(given), filesystem, base, len(named)))
-        for path, info in files:
-            identity = os.path.realpath(path) if local else path
-            location = Location("" if local else given, path)
-            found.setdefault(
-                (filesystem.type_name, identity), Found(named[path], location, info.size, index)
-            )
+            raise InputError(_nothing(_shown(given), base, len(below)))
+        for place in files:
+            name = below[place][0]
+            found.setdefault(place.real(), Found(name, place, infos[place].size, index))
     return _distinct(list(found.values())), ignored
 
 
-def _resolve(given: str) -> tuple[fs.FileSystem, str]:
+def _resolve(given: str) -> Place:
     if not given.strip():
         raise ValueError("it is empty")
-    if "://" in given:
-        filesystem, base = fs.FileSystem.from_uri(given)
-        return filesystem, base.rstrip("/")
-    return fs.LocalFileSystem(), os.path.abspath(os.path.expanduser(given))
+    return Place.of(given)
 
 
-def _look(filesystem: fs.FileSystem, paths: Sequence[str]) -> list[fs.FileInfo]:
-    """What is at each path. As bytes: the name of a local file need not be UTF-8."""
-    infos: list[fs.FileInfo] = filesystem.get_file_info([os.fsencode(path) for path in paths])
-    return infos
+def _looked(
+    places: Sequence[Place], known: dict[Place, fs.FileInfo | None]
+) -> dict[Place, fs.FileInfo]:
+    """What is at each place: as listed where the listing told it."""
+    unknown = [place for place in places if known[place] is None]
+    looked = dict(zip(unknown, Place.look_at(unknown), strict=True))
+    return {place: known[place] or looked[place] for place in places}
 
 
-def _fixed(base: str) -> str:
+def _fixed(base: Place) -> Place:
     """What an input names without a doubt: all of it, or the folder above its first glob."""
-    if not _GLOB & set(base) or os.path.exists(base):
+    if not _GLOB & set(base.path) or base.exists():
         return base
-    parts = base.split("/")
+    parts = base.path.split("/")
     first = next(index for index, part in enumerate(parts) if _GLOB & set(part))
-    return "/".join(parts[:first])
+    return Place(base.store, "/".join(parts[:first]))
 
 
-def _below(filesystem: fs.FileSystem, base: str, given: str) -> Iterator[tuple[str, str]]:
-    """Paths below an input, hidden ones included, each with its name."""
-    kind = _look(filesystem, [base])[0].type
-    if kind == fs.FileType.NotFound and _GLOB & set(base):
-        local = filesystem.type_name == "local"
-        matches = (LocalFileSystem() if local else ArrowFSWrapper(filesystem)).glob(base)
-        for path in matches:
-            kind = _look(filesystem, [path])[0].type
-            if kind != fs.FileType.Directory:
-                yield path, _as_given(given, path)
-            elif "**" not in base:
-                yield from _walk(filesystem, path)
-    elif kind == fs.FileType.Directory:
-        yield from _walk(filesystem, base)
-    elif kind != fs.FileType.NotFound:
-        yield base, _as_given(given, base)
+_Entry = tuple[Place, str, fs.FileInfo | None]
+"""Something below an input, its name, and what a listing told of it."""
 
 
-def _walk(filesystem: fs.FileSystem, folder: str) -> Iterator[tuple[str, str]]:
-    above = posixpath.dirname(folder)
-    paths = (
-        _walk_local(folder) if filesystem.type_name == "local" else _walk_cloud(filesystem, folder)
-    )
-    for path in paths:
-        yield path, posixpath.relpath(path, above or ".")
+def _below(base: Place, given: str) -> Iterator[_Entry]:
+    """All below an input, hidden entries included."""
+    info = base.look()
+    if info.type == fs.FileType.NotFound and _GLOB & set(base.path):
+        yield from _matches(base, given)
+    elif info.type == fs.FileType.Directory:
+        yield from _walk(base)
+    elif info.type != fs.FileType.NotFound:
+        yield base, _as_given(given, base), info
 
 
-def _walk_cloud(filesystem: fs.FileSystem, folder: str) -> Iterator[str]:
-    for info in filesystem.get_file_info(fs.FileSelector(folder, recursive=True)):
-        if info.type != fs.FileType.Directory:
-            yield info.path
+def _matches(base: Place, given: str) -> Iterator[_Entry]:
+    """What a glob names; all below a folder that it names."""
+    if not base.is_local:
+        yield from _matches_listed(base, given)
+        return
+    for path in LocalFileSystem().glob(base.path):
+        place = Place("", path)
+        if not place.is_dir():
+            yield place, _as_given(given, place), None
+        elif "**" not in base.path:
+            yield from _walk(place)
+
+
+def _matches_listed(base: Place, given: str) -> Iterator[_Entry]:
+    """The same on object storage, where one listing tells all that is below."""
+    pattern = re.compile(glob_translate(base.path))
+    for place, info in _fixed(base).walk():
+        folder = place
+        while "**" not in base.path and folder.path and not pattern.match(folder.path):
+            folder = folder.parent
+        if pattern.match(place.path):
+            yield place, _as_given(given, place), info
+        elif pattern.match(folder.path):
+            yield place, _below_parent(place, folder), info
+
+
+def _walk(folder: Place) -> Iterator[_Entry]:
+    if folder.is_local:
+        for path in _walk_local(folder.path):
+            yield Place("", path), _below_parent(Place("", path), folder), None
+    else:
+        for place, info in folder.walk():
+            yield place, _below_parent(place, folder), info
+
+
+def _below_parent(place: Place, folder: Place) -> str:
+    """The path of something in a folder, beginning with the folder's own name."""
+    if not folder.path:
+        return str(place).partition("://")[2]
+    return posixpath.relpath(place.path, folder.parent.path or ".")
 
 
 def _walk_local(folder: str) -> Iterator[str]:
@@ -164,10 +186,10 @@ def _is_hidden(path: str, base: str) -> bool:
     )
 
 
-def _as_given(given: str, path: str) -> str:
-    if "://" in given:
-        return f"{given.split('://')[0]}://{path.lstrip('/')}"
-    return path if os.path.isabs(os.path.expanduser(given)) else os.path.relpath(path)
+def _as_given(given: str, place: Place) -> str:
+    if is_uri(given):
+        return f"file://{place}" if place.is_local else str(place)
+    return place.path if os.path.isabs(os.path.expanduser(given)) else os.path.relpath(place.path)
 
 
 def _shown(given: str) -> str:
@@ -182,7 +204,7 @@ def _distinct(files: list[Found]) -> list[Found]:
     for longer in (os.path.relpath, str, repr):
         counts = Counter(file.name for file in files)
         files = [
-            replace(file, name=encodable(longer(file.location.path)))
+            replace(file, name=encodable(longer(_path(file.location))))
             if counts[file.name] > 1
             else file
             for file in files
@@ -190,12 +212,16 @@ def _distinct(files: list[Found]) -> list[Found]:
     return files
 
 
-def _nothing(shown: str, filesystem: fs.FileSystem, base: str, ignored: int) -> str:
+def _path(place: Place) -> str:
+    """The path in its store, bucket and all."""
+    return place.path if place.is_local else str(place).partition("://")[2]
+
+
+def _nothing(shown: str, base: Place, ignored: int) -> str:
     if ignored:
         return f"the input {shown} holds no file that can be read ({ignored} entries ignored)"
-    kind = _look(filesystem, [base])[0].type
-    if kind == fs.FileType.Directory:
+    if base.is_dir():
         return f"the folder {shown} holds no files"
-    if _GLOB & set(base):
+    if _GLOB & set(base.path):
         return f"no file matches {shown}"
     return f"the input {shown} does not exist"

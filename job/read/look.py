@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
+from job.place import Place
 from job.read.encoding import UTF8, Encoding, detect
-from job.read.streams import CHUNK_BYTES, ByteStream, Compression, Location, compression_of
+from job.read.streams import CHUNK_BYTES, ByteStream, Compression, compression_of
 
 _LONG_LINE_BYTES = 8 << 20
 _WINDOWS = 8
@@ -32,7 +33,7 @@ class Look:
     fingerprint: str = ""
 
 
-def look_at(location: Location, size: int) -> Look:
+def look_at(location: Place, size: int) -> Look:
     """Looks at a file of `size` bytes. Raises OSError where it cannot be read."""
     with location.open() as file:
         first = file.read_at(_WINDOW_BYTES, 0) if size else b""

@@ -6,37 +6,34 @@ the user named it is judged, so that a run's folder can be an input when it is a
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from pathlib import Path
 
+from job.place import Place
 from job.run_folder import is_run_folder
 
 
 class OwnFiles:
     """Files of runs. `written`: files and folders that the run at hand writes."""
 
-    def __init__(self, written: Iterable[Path] = ()) -> None:
-        self._written = frozenset(os.path.realpath(path) for path in written)
-        self._folders: dict[tuple[str, str], bool] = {}
+    def __init__(self, written: Iterable[Place] = ()) -> None:
+        self._written = frozenset(place.real() for place in written)
+        self._folders: dict[tuple[Place, Place], bool] = {}
 
-    def is_written(self, path: str) -> bool:
-        """Whether `path` itself is what the run at hand writes."""
-        return os.path.realpath(path) in self._written
+    def is_written(self, place: Place) -> bool:
+        """Whether `place` itself is what the run at hand writes."""
+        return place.real() in self._written
 
-    def hold(self, path: str, named: str) -> bool:
-        """Whether `path` is a run's, or lies in a folder of a run below `named`."""
-        return path != named and (
-            self.is_written(path) or self._holds(os.path.dirname(path), named)
-        )
+    def hold(self, place: Place, named: Place) -> bool:
+        """Whether `place` is a run's, or lies in a folder of a run below `named`."""
+        return place != named and (self.is_written(place) or self._holds(place.parent, named))
 
-    def _holds(self, folder: str, named: str) -> bool:
-        if len(folder) <= len(named) or not folder.startswith(named):
+    def _holds(self, folder: Place, named: Place) -> bool:
+        if len(folder.path) <= len(named.path) or not folder.path.startswith(named.path):
             return False
         if (folder, named) not in self._folders:
             self._folders[folder, named] = (
                 self.is_written(folder)
-                or is_run_folder(Path(folder))
-                or self._holds(os.path.dirname(folder), named)
+                or is_run_folder(folder)
+                or self._holds(folder.parent, named)
             )
         return self._folders[folder, named]

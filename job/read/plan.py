@@ -13,18 +13,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date, tzinfo
 from itertools import islice, pairwise
-from pathlib import Path
 
 from job import times
 from job.errors import InputError
+from job.place import Place
 from job.read.dialect import heading_length, row_cuts
 from job.read.encoding import Encoding
 from job.read.formats import LINE_FORMATS, Format, Sample, find_format
 from job.read.inputs import Found, find_files
 from job.read.look import Look, look_at
 from job.read.slices import Slice, read_slice
-from job.read.streams import ByteStream, Compression, Location
+from job.read.streams import ByteStream, Compression
 from job.records import Raw, Rejected
+from job.store import store_words
 
 SLICE_BYTES = 16 << 20
 _SAMPLE_RECORDS = 50
@@ -42,7 +43,7 @@ class FilePlan:
     """
 
     source: str
-    location: Location
+    location: Place
     input: int
     size: int
     compression: Compression
@@ -88,7 +89,7 @@ def plan_inputs(
     reference: date,
     zone: tzinfo,
     slice_bytes: int = SLICE_BYTES,
-    written: Iterable[Path] = (),
+    written: Iterable[Place] = (),
 ) -> Plan:
     """How the files below the inputs (paths, folders, globs, URIs) are read.
 
@@ -117,7 +118,8 @@ def _plan_file(file: Found, is_time: Callable[[str], bool], slice_bytes: int) ->
         problem = look.damage
     except OSError as error:
         if not file.location.is_lasting(error):
-            raise InputError(f"cannot read the input file {file.name!r}: {error}") from error
+            why = store_words(error) or error
+            raise InputError(f"cannot read the input file {file.name!r}: {why}") from error
         # The reader meets the same error and rejects the file by it.
         problem = str(error)
     ends = list(pairwise(cuts))

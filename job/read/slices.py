@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from job.place import Place
 from job.read.chats import goes_on, join_messages, message_lines
 from job.read.containers import Continuing, docker_lines, join_lines, prefixed_lines
 from job.read.encoding import Encoding
@@ -18,7 +19,7 @@ from job.read.json_stream import read_json
 from job.read.lines import Block, read_blocks
 from job.read.rejections import binary, truncated, unreadable
 from job.read.repeats import each, may_repeat
-from job.read.streams import ByteStream, Compression, Location
+from job.read.streams import ByteStream, Compression
 from job.read.tabular import read_csv
 from job.read.text_log import TextLog
 from job.read.weave import WINDOW_BYTES, Weave
@@ -35,7 +36,7 @@ class Slice:
     """
 
     source: str
-    location: Location
+    location: Place
     index: int
     start: int
     end: int | None

@@ -6,15 +6,13 @@ told; one step never makes more than 32 MiB, whatever a compressed file claims t
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal
 
 import zstandard
-from pyarrow import fs
+
+from job.place import Place
 
 Compression = Literal["none", "gzip", "zstd"]
 
@@ -27,29 +25,6 @@ _MAGIC: tuple[tuple[bytes, Compression], ...] = (
     (b"\x1f\x8b", "gzip"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Location:
-    """A file: the URI its file system is opened by ("" for this machine's own) and the path in
-    it. Plain values, so that it can be sent to another machine."""
-
-    filesystem: str
-    path: str
-
-    def open(self) -> Any:
-        """The file as a `pyarrow.NativeFile` that can seek. Raises OSError."""
-        # As bytes: the name of a local file need not be UTF-8.
-        return _filesystem(self.filesystem).open_input_file(os.fsencode(self.path))
-
-    def is_lasting(self, error: OSError) -> bool:
-        """Whether an error met here would be the same at another try: not so for a network's."""
-        return not self.filesystem or isinstance(error, FileNotFoundError | PermissionError)
-
-
-@lru_cache(maxsize=64)
-def _filesystem(uri: str) -> fs.FileSystem:
-    return fs.FileSystem.from_uri(uri)[0] if uri else fs.LocalFileSystem()
 
 
 def compression_of(head: bytes) -> Compression:
@@ -68,7 +43,7 @@ class ByteStream:
     """
 
     def __init__(
-        self, location: Location, compression: Compression, start: int = 0, end: int | None = None
+        self, location: Place, compression: Compression, start: int = 0, end: int | None = None
     ) -> None:
         self._location = location
         self._compression = compression
@@ -105,7 +80,7 @@ class ByteStream:
         and after them are padding."""
         with self._location.open() as file:
             member, begun = self._new_member(), False
-            while compressed := file.read(_FEED_BYTES[self._compression]):
+            for compressed in _pieces(file, _FEED_BYTES[self._compression]):
                 while compressed := compressed if begun else compressed.lstrip(b"\0"):
                     before = member.copy() if self._compression == "gzip" else None
                     try:
@@ -128,6 +103,13 @@ class ByteStream:
         if self._compression == "gzip":
             return zlib.decompressobj(wbits=31)
         return zstandard.ZstdDecompressor().decompressobj()
+
+
+def _pieces(file: Any, size: int) -> Iterator[bytes]:
+    """A file in pieces of `size`, read in large ones: on object storage each read is a request."""
+    while chunk := file.read(CHUNK_BYTES):
+        for start in range(0, len(chunk), size):
+            yield chunk[start : start + size]
 
 
 def _until_error(member: Any, compressed: bytes) -> Iterator[bytes]:

@@ -7,10 +7,10 @@ order of the results; no cell is taken for a formula. Written a batch at a time.
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -43,25 +43,26 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def write_evidence(
-    path: Path,
+    file: IO[bytes],
     results: Iterable[pa.Table],
     titles: Mapping[str, str],
     lines: Mapping[str, int],
     zone: ZoneInfo,
 ) -> int:
-    """Write the problem rows of `results` (of RESULT_SCHEMA) to `path`; returns how many.
+    """Write the problem rows of `results` (of RESULT_SCHEMA) to `file`; returns how many.
 
     `titles` by theme id. `lines` by record id: those that are known. The file starts with a byte
     order mark, without which Excel takes UTF-8 for the local code page.
     """
     rows = 0
-    with path.open("w", encoding="utf-8-sig", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        for table in results:
-            for row in _rows(table, titles, lines, zone):
-                writer.writerow([cell(row[name]) for name in COLUMNS])
-                rows += 1
+    text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS)
+    for table in results:
+        for row in _rows(table, titles, lines, zone):
+            writer.writerow([cell(row[name]) for name in COLUMNS])
+            rows += 1
+    text.detach()
     return rows
 
 

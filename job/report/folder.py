@@ -6,6 +6,7 @@ again from the same folder gives the same files.
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +20,9 @@ import pyarrow.parquet as pq
 from job.again import COLUMNS as AGAIN_COLUMNS
 from job.again import Seen, Wanted, look_again, wanted
 from job.baseline import find_baseline, keep_baseline, kept_baseline
-from job.errors import InputError
+from job.errors import InputError, UsageError
 from job.known import load_known
+from job.place import Place
 from job.reduce import reduce_results
 from job.report.compared import run_day
 from job.report.evidence import LineOf
@@ -30,7 +32,7 @@ from job.report.markdown import render_markdown
 from job.report.neighbours import COLUMNS as NEIGHBOUR_COLUMNS
 from job.report.neighbours import (
     Beside,
-    Place,
+    Spot,
     fill_neighbours,
     find_neighbours,
     merge_neighbours,
@@ -38,6 +40,7 @@ from job.report.neighbours import (
 )
 from job.report.page import render_html
 from job.spread import spread
+from job.store import store_words
 from job.totals import Totals
 from job.write import appearing, read_tables, write_atomic, write_json
 
@@ -46,7 +49,7 @@ EXAMPLES = 3
 
 
 def write_report(
-    out: Path,
+    out: Place,
     line_of: LineOf | None = None,
     baseline: str | None = None,
     known: Path | None = None,
@@ -82,10 +85,10 @@ def write_report(
     )
     beside = merge_neighbours(spread(_beside, _result_files(out), places(report)))
     fill_neighbours(report, beside, ZoneInfo(run["timezone"]), line_of)
-    with appearing(out / "evidence.csv") as path:
+    with appearing(out / "evidence.csv") as file:
         titles = {theme["id"]: theme["title"] for theme in themes}
         write_evidence(
-            path, _results(out, list(READ)), titles, _lines(report), ZoneInfo(run["timezone"])
+            file, _results(out, list(READ)), titles, _lines(report), ZoneInfo(run["timezone"])
         )
     write_atomic(out / "report.md", render_markdown(report))
     write_atomic(out / "report.html", render_html(report))
@@ -93,23 +96,23 @@ def write_report(
     return report
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _json(place: Place) -> dict[str, Any]:
     try:
-        value: dict[str, Any] = orjson.loads(path.read_bytes())
+        value: dict[str, Any] = orjson.loads(place.read_bytes())
     except (OSError, orjson.JSONDecodeError) as error:
-        raise InputError(f"{path}: not the folder of a finished run ({error})") from error
+        raise _unreadable(place, error) from error
     return value
 
 
-def _result_files(out: Path) -> list[Path]:
-    return sorted((out / "results").glob("*.parquet"))
+def _result_files(out: Place) -> list[Place]:
+    return (out / "results").glob("*.parquet")
 
 
-def _results(out: Path, columns: list[str] | None = None) -> Iterator[pa.Table]:
+def _results(out: Place, columns: list[str] | None = None) -> Iterator[pa.Table]:
     return read_tables(_result_files(out), columns)
 
 
-def _totals(out: Path) -> Totals:
+def _totals(out: Place) -> Totals:
     """What all result files hold together, each counted by a task where Ray runs."""
     totals = Totals()
     for part in spread(_totals_of, _result_files(out)):
@@ -118,7 +121,7 @@ def _totals(out: Path) -> Totals:
     return totals
 
 
-def _seen(out: Path, totals: Totals) -> Seen:
+def _seen(out: Place, totals: Totals) -> Seen:
     """What a second look at the results finds, where there is something to look for."""
     seen, looked_for = Seen(), wanted(totals)
     if looked_for:
@@ -127,35 +130,42 @@ def _seen(out: Path, totals: Totals) -> Seen:
     return seen
 
 
-def _seen_in(path: Path, looked_for: Wanted) -> Seen:
-    return look_again(read_tables([path], AGAIN_COLUMNS), looked_for)
+def _seen_in(place: Place, looked_for: Wanted) -> Seen:
+    return look_again(read_tables([place], AGAIN_COLUMNS), looked_for)
 
 
-def _beside(path: Path, wanted: set[Place]) -> dict[Place, Beside]:
-    return find_neighbours(read_tables([path], NEIGHBOUR_COLUMNS), wanted)
+def _beside(place: Place, wanted: set[Spot]) -> dict[Spot, Beside]:
+    return find_neighbours(read_tables([place], NEIGHBOUR_COLUMNS), wanted)
 
 
-def _totals_of(path: Path) -> Totals:
-    return reduce_results(read_tables([path]))
+def _totals_of(place: Place) -> Totals:
+    return reduce_results(read_tables([place]))
 
 
-def _themes(path: Path) -> list[dict[str, Any]]:
+def _themes(place: Place) -> list[dict[str, Any]]:
     columns = ["id", "title", "summary", "cause", "basis", "action"]
     columns += ["severity", "severity_reason", "named_by"]
     try:
-        rows: list[dict[str, Any]] = pq.read_table(path, columns=columns).to_pylist()
+        with place.open() as file:
+            rows: list[dict[str, Any]] = pq.read_table(file, columns=columns).to_pylist()
     except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"{path}: not the folder of a finished run ({error})") from error
+        raise _unreadable(place, error) from error
     return rows
 
 
-def _examples(path: Path) -> list[dict[str, Any]]:
+def _unreadable(place: Place, error: Exception) -> UsageError:
+    if words := store_words(error):
+        return UsageError(f"cannot read {place}: {words}")
+    return InputError(f"{place}: not the folder of a finished run ({error})")
+
+
+def _examples(place: Place) -> list[dict[str, Any]]:
     """The first pieces of rejected input for each reason."""
-    if not path.exists():
+    if not place.exists():
         return []
     taken: Counter[str] = Counter()
     rows = []
-    with path.open("rb") as file:
+    with place.open() as raw, io.BufferedReader(raw) as file:
         for line in file:
             row = orjson.loads(line)
             taken[row["reason"]] += 1

@@ -26,7 +26,7 @@ THEMES = 60
 TEXT_CHARS = 300
 COLUMNS = ["id", "source", "position", "time", "level", "text"]
 
-Place = tuple[str, int]
+Spot = tuple[str, int]
 """A source and the position of a record in it."""
 
 
@@ -70,12 +70,12 @@ def quoted(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield from theme["evidence"][:QUOTES]
 
 
-def places(report: Mapping[str, Any]) -> set[Place]:
+def places(report: Mapping[str, Any]) -> set[Spot]:
     """Where the pieces stand that the cards quote."""
     return {(piece["source"], piece["position"]) for piece in quoted(report)}
 
 
-def find_neighbours(tables: Iterable[pa.Table], wanted: Collection[Place]) -> dict[Place, Beside]:
+def find_neighbours(tables: Iterable[pa.Table], wanted: Collection[Spot]) -> dict[Spot, Beside]:
     """What stands beside each of the places `wanted`; `tables` hold `COLUMNS` of results."""
     positions: dict[str, list[int]] = {}
     for source, position in wanted:
@@ -96,9 +96,9 @@ def find_neighbours(tables: Iterable[pa.Table], wanted: Collection[Place]) -> di
     return found
 
 
-def merge_neighbours(parts: Iterable[Mapping[Place, Beside]]) -> dict[Place, Beside]:
+def merge_neighbours(parts: Iterable[Mapping[Spot, Beside]]) -> dict[Spot, Beside]:
     """The find of all results from the finds of their parts."""
-    merged: dict[Place, Beside] = {}
+    merged: dict[Spot, Beside] = {}
     for part in parts:
         for place, beside in part.items():
             merged.setdefault(place, Beside()).absorb(beside)
@@ -107,7 +107,7 @@ def merge_neighbours(parts: Iterable[Mapping[Place, Beside]]) -> dict[Place, Bes
 
 def fill_neighbours(
     report: Mapping[str, Any],
-    found: Mapping[Place, Beside],
+    found: Mapping[Spot, Beside],
     zone: ZoneInfo,
     line_of: LineOf | None = None,
 ) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 import orjson
 
 from job.errors import JobError, OutputInUse
+from job.place import Place
 from job.run_folder import is_run_folder
 from job.write import write_atomic
 from scripts.submitting.carry import BEGIN, END
@@ -32,7 +33,7 @@ class Fetched:
 
 def check_target(folder: Path) -> None:
     """Raise OutputInUse for a folder that holds something else than a run."""
-    if folder.is_dir() and any(folder.iterdir()) and not is_run_folder(folder):
+    if folder.is_dir() and any(folder.iterdir()) and not is_run_folder(Place.of(folder)):
         raise OutputInUse(f"--fetch {folder} holds files of something else; name another folder")
     if folder.exists() and not folder.is_dir():
         raise OutputInUse(f"--fetch {folder} is a file; name a folder")
@@ -56,7 +57,7 @@ def unpack(log: str, folder: Path) -> Fetched:
             safe = tarfile.data_filter(entry, str(folder))
             file = archive.extractfile(entry)
             if file is not None:
-                write_atomic(folder / safe.name, file.read())
+                write_atomic(Place.of(folder / safe.name), file.read())
     return Fetched(told["files"], told["left"])
 
 

@@ -56,7 +56,9 @@ def test_a_folder_of_something_else_has_no_report(day: Path, text: str) -> None:
 
 def test_an_out_that_is_a_file_is_exit_2(day: Path) -> None:
     assert "--out" in refused("run", "a.log", "--out", "a.log", "--quiet")
-    assert "object storage" in refused("run", "a.log", "--out", "s3://bucket/x", "--quiet")
+    said = refused("run", "a.log", "--out", "s3://id:secret@bucket/x", "--quiet")
+    assert "environment" in said
+    assert "secret@" not in said
 
 
 def test_an_input_that_is_the_out_is_exit_2(day: Path) -> None:

@@ -11,6 +11,7 @@ from job.config import resolve
 from job.config_file import load_config
 from job.errors import UsageError
 from job.options import Flags
+from job.place import Place
 from serve.ask.errors import Misconfigured
 from serve.ask.settings import Provider, api_key
 
@@ -53,7 +54,7 @@ def test_the_designed_file_is_understood(designed: str) -> None:
     assert settings.provider is not None
     assert (settings.provider_name, settings.model) == ("domestic", "chat-large")
     assert settings.inputs[0].path == "logs/2026-03-14/app/*.log"
-    assert settings.out == Path("retro/2026-03-14")
+    assert settings.out == Place.of("retro/2026-03-14")
     assert settings.max_failed == 0.005
     assert settings.privacy.keep_days == 30
     assert str(settings.zone) == "Asia/Shanghai"
@@ -67,7 +68,7 @@ def test_flags_win_over_the_file(designed: str) -> None:
     assert settings.provider.limits.rpm == 10
     assert settings.provider.limits.tpm == 500000
     assert (settings.model, settings.provider.context) == ("other", 4096)
-    assert (settings.language, settings.out) == ("en", Path("x"))
+    assert (settings.language, settings.out) == ("en", Place.of("x"))
 
 
 def test_a_model_of_the_provider_can_be_named(designed: str) -> None:
@@ -132,7 +133,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, change: str, said: str) -> None:
         Flags(inputs=("x",), kind=("*.log=poem",)),
         Flags(inputs=("x",), since="whenever"),
         Flags(inputs=("x",), provider="local"),
-        Flags(inputs=("x",), out="s3://bucket/retro"),
+        Flags(inputs=("x",), out="s3://id:key@bucket/retro"),
         Flags(inputs=("x",), answers="s3://bucket/answers.db"),
         Flags(inputs=("x",), config="/nowhere/fupan.yaml"),
     ],

@@ -10,6 +10,7 @@ from job.code_names import ThemeName
 from job.finish import finish_results
 from job.grouping import group_issues, name_groups
 from job.issues import sample_issues
+from job.place import Place
 from job.records import RESULT_SCHEMA, Issue, Outcome, Result, results_to_table, table_to_results
 from job.run_folder import RunFolder
 from job.theme_table import EarlierTheme, read_themes, write_themes
@@ -23,13 +24,14 @@ def issue(event: str, cause: str | None, **fields: object) -> Issue:
     return Issue(event, cause, "stated", None, severity, None, **fields)  # type: ignore[arg-type]
 
 
-def results(path: Path, rows: list[tuple[Outcome, str, str | None]]) -> list[Path]:
+def results(path: Path, rows: list[tuple[Outcome, str, str | None]]) -> list[Place]:
+    place = Place.of(path)
     made = [
         Result(record(f"{n} {event}"), "answered", outcome, (issue(event, cause),))
         for n, (outcome, event, cause) in enumerate(rows)
     ]
-    write_table(path, [results_to_table(made)], RESULT_SCHEMA)
-    return [path]
+    write_table(place, [results_to_table(made)], RESULT_SCHEMA)
+    return [place]
 
 
 REFUNDS: list[tuple[Outcome, str, str | None]] = [
@@ -61,16 +63,16 @@ class Grouped:
 
 
 def group(
-    paths: list[Path], folder: Path, earlier: Sequence[EarlierTheme] = (), limit: int = 100
+    paths: list[Place], folder: Path, earlier: Sequence[EarlierTheme] = (), limit: int = 100
 ) -> Grouped:
     """Group, finish and name as a run does; themes.parquet is in `folder`."""
     folder.mkdir(exist_ok=True)
     grouped = group_issues(paths, earlier, limit)
-    tally = finish_results(RunFolder(folder), paths, grouped.index)
+    tally = finish_results(RunFolder(Place.of(folder)), paths, grouped.index)
     groups, names = name_groups(grouped, tally, "en")
-    write_themes(folder / "themes.parquet", groups, names, grouped.space)
+    write_themes(Place.of(folder / "themes.parquet"), groups, names, grouped.space)
     themes: dict[Key, str | None] = {}
-    for table in read_tables(RunFolder(folder).result_files()):
+    for table in read_tables(RunFolder(Place.of(folder)).result_files()):
         for result in table_to_results(table):
             for each in result.issues:
                 themes[result.outcome or "", each.event, each.cause] = each.theme
@@ -116,7 +118,7 @@ def test_a_theme_keeps_its_id_on_the_next_day(
         ("problem", "my refund is late again", "refunds wait for a weekly approval by finance"),
         ("problem", "还没收到退款", "退款要等财务每周审批"),
     ]
-    earlier = read_themes(table)
+    earlier = read_themes(Place.of(table))
     assert {theme.id for theme in earlier} == {group.id for group in grouped.groups}
     paths = results(tmp_path / "d.parquet", reworded)
     again = group(paths, tmp_path / "again", earlier)
@@ -128,7 +130,7 @@ def test_a_theme_keeps_its_id_on_the_next_day(
 def test_a_day_without_issues_has_no_themes(tmp_path: Path) -> None:
     grouped = group(results(tmp_path / "a.parquet", OTHERS[:1]), tmp_path)
     assert grouped.groups == []
-    assert read_themes(tmp_path / "nowhere.parquet") == []
+    assert read_themes(Place.of(tmp_path / "nowhere.parquet")) == []
 
 
 def test_issues_that_say_the_same_are_counted_together(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from job.cli import app
+from job.place import Place
 from job.report import write_report
 from tests.job.report_run import issue, problem, theme, write_run
 
@@ -20,7 +21,7 @@ def run(tmp_path: Path) -> Path:
     slow = [problem(n, issue(theme="t-slow", event="slow")) for n in (30, 31)]
     both = problem(40, issue(), issue(theme="t-slow", event="slow as well"), text="pay, slowly")
     write_run(tmp_path, [*pay, *slow, both], [theme(), theme("t-slow", title="All is slow")])
-    write_report(tmp_path, lambda source, position: None)
+    write_report(Place.of(tmp_path), lambda source, position: None)
     return tmp_path
 
 
@@ -71,7 +72,7 @@ def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:
 def test_hostile_text_moves_nothing_in_the_terminal(tmp_path: Path) -> None:
     text = "first\x1b[2J\nsecond \u202e\rthird\x07"
     write_run(tmp_path, [problem(1, text=text, user="\x1b]0;x\x07")], [theme(title="a\x1b[31m")])
-    write_report(tmp_path, lambda source, position: None)
+    write_report(Place.of(tmp_path), lambda source, position: None)
     shown = show(tmp_path).stdout + show(tmp_path, "--theme", "t-pay").stdout
     assert all(line.isprintable() for line in shown.split("\n"))
     assert "| first" in shown

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from job import issues
 from job.issues import VARIANTS, Sample, sample_issues
+from job.place import Place
 from job.records import RESULT_SCHEMA, Issue, Outcome, Result, results_to_table
 from job.themes import ThemeText, digest
 from job.write import write_table
@@ -21,7 +22,7 @@ WORDS = ("refund", "disk", "login", "parcel", "coupon", "mail", "search", "queue
 Row = tuple[str, Outcome, str]
 
 
-def write(folder: Path, rows: list[Row], files: int) -> list[Path]:
+def write(folder: Path, rows: list[Row], files: int) -> list[Place]:
     paths = []
     for number in range(files):
         made = [
@@ -33,7 +34,7 @@ def write(folder: Path, rows: list[Row], files: int) -> list[Path]:
             )
             for i, (word, outcome, severity) in enumerate(rows[number::files])
         ]
-        path = folder / f"{files}-{number}.parquet"
+        path = Place.of(folder / f"{files}-{number}.parquet")
         write_table(path, [results_to_table(made)], RESULT_SCHEMA)
         paths.append(path)
     return paths
@@ -95,8 +96,8 @@ def test_of_one_text_the_most_frequent_variants_are_kept_and_all_are_counted(
         for number in range(VARIANTS + 5)
         for turn in range(1 + (number == VARIANTS + 4))
     ]
-    write_table(tmp_path / "a.parquet", [results_to_table(made)], RESULT_SCHEMA)
-    sample = sample_issues([tmp_path / "a.parquet"])
+    write_table(Place.of(tmp_path / "a.parquet"), [results_to_table(made)], RESULT_SCHEMA)
+    sample = sample_issues([Place.of(tmp_path / "a.parquet")])
     assert list(sample.counts.values()) == [VARIANTS + 6]
     assert len(sample.details) == VARIANTS
     assert max(details.total() for details in sample.details.values()) == 2

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from job.errors import LedgerError
 from job.ledger import check, count_vias, lines, make_ledger, sum_counts
+from job.place import Place
 from job.records import RESULT_SCHEMA, VIAS, Result, SliceCounts, results_to_table
 from job.write import write_table
 from serve.ask.ask import CallCounts
@@ -42,11 +43,12 @@ def test_slices_sum_to_their_file() -> None:
 
 def test_an_id_that_stands_twice_is_an_error(tmp_path: Path) -> None:
     rows = [Result(record("a"), "answered"), Result(record("b"), "failed")]
-    for name in ("1", "2"):
-        write_table(tmp_path / f"{name}.parquet", [results_to_table(rows)], RESULT_SCHEMA)
-    assert count_vias([tmp_path / "1.parquet"]) == Counter(answered=1, failed=1)
+    files = [Place.of(tmp_path / f"{name}.parquet") for name in ("1", "2")]
+    for file in files:
+        write_table(file, [results_to_table(rows)], RESULT_SCHEMA)
+    assert count_vias(files[:1]) == Counter(answered=1, failed=1)
     with pytest.raises(LedgerError, match="2 records stand twice"):
-        count_vias([tmp_path / "1.parquet", tmp_path / "2.parquet"])
+        count_vias(files)
 
 
 def test_the_printed_account_names_every_part() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from job.errors import InputError
+from job.place import Place
 from job.read import read_slice
 from job.read.inputs import find_files
 from job.records import Raw, Rejected
@@ -154,11 +155,11 @@ def test_what_the_run_itself_writes_is_not_read(day: Path) -> None:
     out.mkdir()
     for path in (out / "other.log", store):
         path.write_text("started\n")
-    found, ignored = find_files(["logs"], [Path("logs/out"), store])
+    found, ignored = find_files(["logs"], [Place.of("logs/out"), Place.of(store)])
     assert [file.name for file in found] == LOGS
     assert ignored == 2 + 2
     with pytest.raises(InputError, match="'logs' is also --out"):
-        find_files(["logs"], [day / "logs"])
+        find_files(["logs"], [Place.of(day / "logs")])
 
 
 def test_a_name_that_is_no_utf8_is_read_under_one_that_can_be_printed(day: Path) -> None:

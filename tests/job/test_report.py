@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from job.errors import InputError, LedgerError
+from job.place import Place
 from job.records import Rejected, Result
 from job.report import write_report
 from job.report.chart import chart
@@ -24,7 +25,7 @@ VALIDATOR = Draft202012Validator(SCHEMA, format_checker=Draft202012Validator.FOR
 
 def made(out: Path) -> dict[str, Any]:
     """The report as written, after its check against the schema."""
-    returned = write_report(out, line_of=lambda source, position: 1 + position // 100)
+    returned = write_report(Place.of(out), line_of=lambda source, position: 1 + position // 100)
     report: dict[str, Any] = orjson.loads((out / "report.json").read_bytes())
     VALIDATOR.validate(report)
     assert report == orjson.loads(orjson.dumps(returned))
@@ -146,27 +147,27 @@ def test_a_ledger_that_contradicts_the_results_is_an_error(
     ledger = orjson.loads((out / "ledger.json").read_bytes()) | change
     (out / "ledger.json").write_bytes(orjson.dumps(ledger))
     with pytest.raises(LedgerError):
-        write_report(out)
+        write_report(Place.of(out))
     assert not (out / "report.json").exists()
 
 
 def test_a_theme_that_nobody_knows_is_an_error(tmp_path: Path) -> None:
     out = write_run(tmp_path / "out", [problem(1)], [theme("t-other")])
     with pytest.raises(LedgerError, match="t-pay"):
-        write_report(out)
+        write_report(Place.of(out))
 
 
 def test_a_folder_without_a_run_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"run\.json"):
-        write_report(tmp_path)
+        write_report(Place.of(tmp_path))
 
 
 def test_rendering_again_gives_the_same_files(tmp_path: Path) -> None:
     out = write_run(tmp_path / "out", [problem(n) for n in range(30)], [theme()])
     names = ("report.json", "report.md", "report.html", "evidence.csv")
-    write_report(out)
+    write_report(Place.of(out))
     first = [(out / name).read_bytes() for name in names]
-    write_report(out)
+    write_report(Place.of(out))
     assert [(out / name).read_bytes() for name in names] == first
     assert not list(out.glob(".*"))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from job.place import Place
 from job.report import write_report
 from tests.browser import browser_page
 from tests.job.report_run import issue, problem, theme, write_run
@@ -29,7 +30,7 @@ async def test_a_hostile_day_is_shown_and_not_obeyed(
         for n in range(12)
     ]
     write_run(tmp_path, results, [theme(title=HOSTILE[:60])], language=language)
-    write_report(tmp_path)
+    write_report(Place.of(tmp_path))
     async with browser_page(tmp_path / "profile") as page:
         await page.open(tmp_path / "report.html", width)
         await page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")

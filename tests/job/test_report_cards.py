@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from job.place import Place
 from job.records import Rejected
 from job.report import write_report
 from job.report.card import Card, same_words, tidy
@@ -28,7 +29,7 @@ def made(tmp_path: Path, *themes: dict[str, Any], language: Language = "en") -> 
             text = f"the payment page fails, attempt {10 * n + m}"
             results.append(problem(60 * n + m, found, text=text, user=f"u{m}"))
     out = write_run(tmp_path / "out", results, themes, language=language)
-    report: dict[str, Any] = orjson.loads(orjson.dumps(write_report(out)))
+    report: dict[str, Any] = orjson.loads(orjson.dumps(write_report(Place.of(out))))
     return report
 
 
@@ -231,7 +232,7 @@ def test_reasons_steps_and_flags_have_names(tmp_path: Path) -> None:
     rejected = [Rejected("a.csv", 3, "bad_csv", "", "x"), Rejected("a.csv", 9, "odd_new", "", "y")]
     results = [problem(n, flags=("bad_bytes",)) for n in range(3)]
     out = write_run(tmp_path / "out", results, [theme()], rejected)
-    report = write_report(out)
+    report = write_report(Place.of(out))
     for page in (text_of(render_html(report)), render_markdown(report)):
         assert "Broken CSV row" in page
         assert re.search(r"odd\\?_new", page)

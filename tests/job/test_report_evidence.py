@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from job.place import Place
 from job.records import Result
 from job.report import write_report
 from job.report.evidence_csv import CELL_CHARS, COLUMNS, cell
@@ -27,7 +28,7 @@ def test_every_issue_of_every_problem_record_has_a_row(tmp_path: Path) -> None:
         Result(record(5), "answered", "positive", (issue(),)),
     ]
     out = write_run(tmp_path / "out", results, [theme(), theme("t-slow", title="Slow")])
-    write_report(out, line_of=lambda source, position: 1 + position // 100)
+    write_report(Place.of(out), line_of=lambda source, position: 1 + position // 100)
     found = rows(out)
 
     assert (out / "evidence.csv").read_bytes().startswith(b"\xef\xbb\xbf" + b"record,source")
@@ -63,7 +64,7 @@ def test_hostile_words_reach_no_cell_as_a_formula(tmp_path: Path) -> None:
     found = issue(event=attack, cause=attack, quote=attack)
     results = [problem(1, found, text=attack, user=attack, service=attack, source=attack)]
     out = write_run(tmp_path / "out", results, [theme(title=attack)])
-    write_report(out)
+    write_report(Place.of(out))
     with (out / "evidence.csv").open(encoding="utf-8-sig", newline="") as file:
         cells = [value for row in csv.reader(file) for value in row]
     assert not [value for value in cells if value.startswith("=")]

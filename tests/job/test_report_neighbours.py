@@ -11,6 +11,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from job.place import Place
 from job.records import Result, results_to_table
 from job.report import write_report
 from job.report.neighbours import TEXT_CHARS, find_neighbours, merge_neighbours
@@ -23,7 +24,7 @@ def normal(number: int, **fields: Any) -> Result:
 
 def beside(out: Path, line: bool = True) -> dict[str, list[dict[str, Any]]]:
     line_of = (lambda source, position: 1 + position // 100) if line else None
-    report = write_report(out, line_of)
+    report = write_report(Place.of(out), line_of)
     found: dict[str, list[dict[str, Any]]] = report["themes"][0]["evidence"][0]["neighbours"]
     return found
 
@@ -60,7 +61,9 @@ def test_a_long_neighbour_says_that_it_was_cut(tmp_path: Path) -> None:
 
 def test_the_page_shows_them_with_their_lines(tmp_path: Path) -> None:
     results = [normal(1, text="<b>pool</b> exhausted", level="WARN"), problem(2)]
-    write_report(write_run(tmp_path / "out", results, [theme()]), lambda source, position: 77)
+    write_report(
+        Place.of(write_run(tmp_path / "out", results, [theme()])), lambda source, position: 77
+    )
     html = (tmp_path / "out" / "report.html").read_text("utf-8")
     assert "&lt;b&gt;pool&lt;/b&gt; exhausted" in html
     assert '<span class="no">77</span>' in html

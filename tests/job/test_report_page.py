@@ -13,6 +13,7 @@ import orjson
 import pytest
 from markdown_it import MarkdownIt
 
+from job.place import Place
 from job.records import Rejected, Result
 from job.report import write_report
 from job.report.escape import code, prose
@@ -77,7 +78,7 @@ def hostile(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     out = write_run(
         tmp_path / "out", results, themes, rejected, language=request.param, model=HOSTILE[0]
     )
-    write_report(out)
+    write_report(Place.of(out))
     return out
 
 
@@ -178,7 +179,7 @@ def test_every_number_of_headline_cards_and_trust_is_in_the_report(
     results = [problem(n, user=f"u{n % 5}", text="it failed") for n in range(1_234)]
     results += [Result(record(2_000 + n), "review", "unclear") for n in range(17)]
     out = write_run(tmp_path / "out", results, [theme()], language=language, model="chat-large")
-    report = write_report(out)
+    report = write_report(Place.of(out))
     html = (out / "report.html").read_text("utf-8")
     shown = re.search(r"<main>(.*?)<h2 id=\"sources\"", html, re.DOTALL)
     assert shown is not None
@@ -201,7 +202,7 @@ def test_a_page_stays_within_its_limit(tmp_path: Path) -> None:
         found = issue(theme=f"t-{t}", quote=quote)
         results += [problem(100 * t + n, found, text=f"{chr(65 + n)}{text}") for n in range(21)]
     out = write_run(tmp_path / "out", results, themes)
-    write_report(out)
+    write_report(Place.of(out))
     assert (out / "report.html").stat().st_size <= LIMIT
     page = page_of(out)
     assert len([a for a in page.all("article") if (a["class"] or "").startswith("card")]) == 60
@@ -222,7 +223,7 @@ def test_unusual_runs_have_whole_pages(
     results: list[Result], run: dict[str, Any], says: str, language: Language, tmp_path: Path
 ) -> None:
     out = write_run(tmp_path / "out", results, [theme()], language=language, **run)
-    write_report(out)
+    write_report(Place.of(out))
     words = Words(language)(says)
     assert words in "".join(page_of(out).text)
     assert words[:20] in (out / "report.md").read_text("utf-8") or says == "small"
@@ -233,7 +234,7 @@ def test_a_stopped_run_says_so_first(language: Language, tmp_path: Path) -> None
     results = [problem(1), Result(record(2), "unasked")]
     stopped = {"reason": "deadline of 60 s"}
     out = write_run(tmp_path / "out", results, [theme()], language=language, stopped=stopped)
-    write_report(out)
+    write_report(Place.of(out))
     text = "".join(page_of(out).text)
     notice = Words(language)("notice_partial", reason="deadline of 60 s", unasked=1, records=2)
     assert notice in text
@@ -242,5 +243,5 @@ def test_a_stopped_run_says_so_first(language: Language, tmp_path: Path) -> None
 
 def test_unasked_records_make_a_report_partial_even_if_nothing_stopped_it(tmp_path: Path) -> None:
     out = write_run(tmp_path / "out", [problem(1), Result(record(2), "unasked")], [theme()])
-    write_report(out)
+    write_report(Place.of(out))
     assert Words("en")("notice_unasked", unasked=1, records=2) in "".join(page_of(out).text)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from job.errors import OutputInUse, UsageError
+from job.place import Place
 from job.run_folder import OWN_FILES, RunFolder, is_run_folder
-from job.write import write_json
+from job.write import write_atomic, write_json
 
 MINE: dict[str, object] = {"inputs": ["a.log"], "model": "m"}
 OTHER: dict[str, object] = {"inputs": ["b.log"], "model": "m"}
@@ -23,19 +23,19 @@ class Killed(BaseException):
 
 def finished(root: Path, identity: dict[str, object]) -> None:
     """A folder as a run of `identity` leaves it."""
-    folder = RunFolder(root)
+    folder = RunFolder(Place.of(root))
     with folder.locked():
         folder.begin(identity, overwrite=False)
         (root / "results").mkdir()
         for name in (*OWN_FILES, "results/part-00000.parquet"):
             (root / name).write_text(str(identity))
-        write_json(root / "run.json", {"identity": identity})
+        write_json(Place.of(root) / "run.json", {"identity": identity})
         folder.finish()
 
 
 def test_the_same_run_goes_on_and_another_one_is_refused(tmp_path: Path) -> None:
     finished(tmp_path, MINE)
-    folder = RunFolder(tmp_path)
+    folder = RunFolder(Place.of(tmp_path))
     assert folder.begin(MINE, overwrite=False) is True
     folder.finish()
     with pytest.raises(OutputInUse, match="other inputs or settings"):
@@ -48,7 +48,7 @@ def test_the_same_run_goes_on_and_another_one_is_refused(tmp_path: Path) -> None
 
 def test_what_a_run_did_not_write_is_never_removed(tmp_path: Path) -> None:
     (tmp_path / "precious.txt").write_text("mine")
-    folder = RunFolder(tmp_path)
+    folder = RunFolder(Place.of(tmp_path))
     with pytest.raises(OutputInUse, match="something else"):
         folder.begin(MINE, overwrite=False)
     folder.begin(MINE, overwrite=True)
@@ -78,7 +78,6 @@ def test_a_kill_anywhere_in_the_beginning_lets_the_same_command_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: Callable[[Path], None]
 ) -> None:
     overwrite = before in (foreign, of_another)
-    changes = ("mkdir", "replace", "unlink", "rmdir", "rename")
     for killed_at in range(1, 100):
         root = tmp_path / str(killed_at)
         before(root)
@@ -95,19 +94,19 @@ def test_a_kill_anywhere_in_the_beginning_lets_the_same_command_go_on(
             return change
 
         with monkeypatch.context() as patch:
-            for name in changes:
-                patch.setattr(os, name, dying(getattr(os, name)))
-            patch.setattr(shutil, "rmtree", dying(shutil.rmtree))
+            patch.setattr(os, "replace", dying(os.replace))
+            patch.setattr(Place, "unlink", dying(Place.unlink))
+            patch.setattr(Place, "rmtree", dying(Place.rmtree))
             try:
-                RunFolder(root).begin(MINE, overwrite=overwrite)
+                RunFolder(Place.of(root)).begin(MINE, overwrite=overwrite)
                 done = True
             except Killed:
                 done = False
         if done:
-            assert killed_at > 5
+            assert killed_at > 2
             return
         began = (root / ".fupan-run.json").exists()
-        folder = RunFolder(root)
+        folder = RunFolder(Place.of(root))
         assert folder.begin(MINE, overwrite=overwrite and not began) is (
             began or before is of_the_same
         )
@@ -119,9 +118,9 @@ def test_a_kill_anywhere_in_the_beginning_lets_the_same_command_go_on(
 
 
 def test_a_run_that_was_killed_midway_is_gone_on_with(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path)
+    folder = RunFolder(Place.of(tmp_path))
     folder.begin(MINE, overwrite=False)
-    (folder.asked / "x.parquet").write_text("")
+    write_atomic(folder.asked / "x.parquet", "")
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "part-00000.parquet").write_text("")
     (tmp_path / "results" / ".part-00001.parquet.0123abcd.part").write_text("")
@@ -133,7 +132,7 @@ def test_a_run_that_was_killed_midway_is_gone_on_with(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_nothing_but_our_hidden_files_is_ours(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path)
+    folder = RunFolder(Place.of(tmp_path))
     with folder.locked():
         folder.begin(OTHER, overwrite=False)
     (tmp_path / ".report.html.0123abcd.part").write_text("")
@@ -141,7 +140,7 @@ def test_a_folder_with_nothing_but_our_hidden_files_is_ours(tmp_path: Path) -> N
 
 
 def test_two_runs_never_hold_one_folder(tmp_path: Path) -> None:
-    one, other = RunFolder(tmp_path), RunFolder(tmp_path)
+    one, other = RunFolder(Place.of(tmp_path)), RunFolder(Place.of(tmp_path))
     with one.locked(), pytest.raises(OutputInUse, match="in use"), other.locked():
         pass
     with other.locked():
@@ -160,18 +159,18 @@ def test_a_place_that_cannot_hold_results_is_a_usage_error(
     tmp_path: Path, out: str, said: str
 ) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match=said), RunFolder(tmp_path / out).locked():
+    with pytest.raises(UsageError, match=said), RunFolder(Place.of(tmp_path / out)).locked():
         pass
 
 
 def test_a_run_folder_is_known_while_and_after_the_run(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path)
+    folder = RunFolder(Place.of(tmp_path))
     with folder.locked():
-        assert not is_run_folder(tmp_path)
+        assert not is_run_folder(Place.of(tmp_path))
         folder.begin(MINE, overwrite=False)
-        assert is_run_folder(tmp_path)
+        assert is_run_folder(Place.of(tmp_path))
         folder.finish()
-    assert not is_run_folder(tmp_path)
+    assert not is_run_folder(Place.of(tmp_path))
     (tmp_path / "run.json").write_text("{}")
     (tmp_path / "ledger.json").write_text("{}")
-    assert is_run_folder(tmp_path)
+    assert is_run_folder(Place.of(tmp_path))
