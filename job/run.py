@@ -100,7 +100,7 @@ def run_job(settings: Settings, console: Console, quiet: bool) -> Finished:
             _check_answers(settings)
         with stations.station("start_ray"):
             stack.enter_context(cluster())
-            check_reach(folder, [file.location for file in plan.files])
+            check_reach(folder, [file.location for file in plan.files], settings.provider)
         finished = _run(settings, plan, folder, stations, watcher, still_held)
         folder.finish()
     return finished

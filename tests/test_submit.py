@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from scripts.benchmarks.two_nodes import TwoNodes
+from scripts.benchmarks.two_nodes import TwoNodes, can_hide
 from scripts.days.provider import poison_phrase
 from scripts.days.seed_day import write_seed_day
 from serve.simulated import SimulatedProvider
@@ -66,7 +66,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         pytest.skip("a clean checkout is made with git, and this is no checkout")
     folder = tmp_path_factory.mktemp("shared")
     subprocess.run(["git", "clone", "-q", ROOT, folder / "checkout"], check=True)
-    with TwoNodes({KEY_VARIABLE: KEY}) as nodes:
+    (folder / "not-shared").mkdir()
+    hidden = folder / "not-shared" if can_hide() else None
+    with TwoNodes({KEY_VARIABLE: KEY}, hidden=hidden) as nodes:
         yield World(nodes, folder / "checkout", folder)
 
 
@@ -129,6 +131,17 @@ def test_inputs_of_the_checkout_travel_with_it(world: World) -> None:
     )
     assert ended.code == 0, ended.err + ended.out
     assert read_json(world.folder / "sample" / "ledger.json")["read"] == 300
+
+
+@pytest.mark.skipif(not can_hide(), reason="this user may not mount")
+def test_a_folder_that_the_nodes_do_not_share_is_exit_2(world: World) -> None:
+    out = world.folder / "not-shared" / "out"
+    ended = world.submit(
+        *("docs/sample-day", "--out", out, "--provider", "extractive"),
+        *("--answers", world.folder / "sample.db"),
+    )
+    assert ended.code == 2, ended.err + ended.out
+    assert f"does not see --out {out}" in ended.out
 
 
 def test_a_wrong_token_is_told(world: World, tmp_path: Path) -> None:

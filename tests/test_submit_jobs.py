@@ -22,6 +22,7 @@ from tests.serving import serving
 
 ROOT = Path(__file__).resolve().parents[1]
 JOB = "raysubmit_test"
+KEY = "sk-only-here-0123456789"
 
 
 @dataclass
@@ -144,13 +145,12 @@ def test_what_is_no_cluster_is_exit_2(tmp_path: Path) -> None:
 def test_the_run_is_told_to_end_in_order_and_no_key_travels(tmp_path: Path) -> None:
     head = Head()
     with serving(head.application()) as url:
-        key = {"LLM_API_KEY": "sk-only-here-0123456789"}
-        ended = submit(url, tmp_path, "docs/sample-day", **key)
+        ended = submit(url, tmp_path, "docs/sample-day", LLM_API_KEY=KEY)
         assert ended.wait(timeout=60) == 0
     (sent,) = head.sent
     assert sent["entrypoint"].startswith("python -m job run docs/sample-day --out")
     assert int(sent["runtime_env"]["env_vars"]["RAY_JOB_STOP_WAIT_TIME_S"]) >= 60
-    assert key["LLM_API_KEY"] not in str(sent)
+    assert KEY not in str(sent)
 
 
 @pytest.mark.parametrize(("answer", "code", "stops"), [("s", 4, 1), ("", 130, 0)])

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -28,15 +28,21 @@ STORE_BYTES = 256 * 2**20
 START_SECONDS = 120.0
 END_SECONDS = 30.0
 _LOOK_SECONDS = 0.2
+_APART = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"')
+"""Runs a command that sees an empty folder in place of the one that is named next."""
 
 
 class TwoNodes:
     """A context manager. `environment`: what the nodes have beside this process's own, such as the
-    provider's key. `cpus`: of the node that works."""
+    provider's key. `cpus`: of the node that works. `hidden`: a folder of which that node sees none
+    of the files, as one that the nodes do not share (needs `can_hide`)."""
 
-    def __init__(self, environment: Mapping[str, str], cpus: int = 2) -> None:
+    def __init__(
+        self, environment: Mapping[str, str], cpus: int = 2, hidden: Path | None = None
+    ) -> None:
         self._environment = environment
         self._cpus = cpus
+        self._hidden = hidden
         self._processes: list[subprocess.Popen[bytes]] = []
         self._stack = ExitStack()
         self.folder: Path
@@ -85,16 +91,19 @@ class TwoNodes:
             f"--ray-client-server-port={client}",
         )
         self._wait_for(1)
-        self._node(f"--address={HOST}:{gcs}", f"--num-cpus={self._cpus}")
+        apart = () if self._hidden is None else (*_APART, str(self._hidden))
+        self._node(f"--address={HOST}:{gcs}", f"--num-cpus={self._cpus}", before=apart)
         self._wait_for(2)
 
-    def _node(self, *arguments: str) -> None:
+    def _node(self, *arguments: str, before: Sequence[str] = ()) -> None:
         binaries = Path(sys.executable).parent
         environment = os.environ | {
             # What a job calls python must be the one that has everything installed.
             "PATH": f"{binaries}{os.pathsep}{os.environ.get('PATH', '')}",
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_AUTH_MODE": "token",
+            # On a busy machine the usual half minute is not enough.
+            "RAY_raylet_start_wait_time_s": f"{START_SECONDS:.0f}",
             # Else a node waits half a minute for the detached limiter to go.
             "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
             "RAY_AUTH_TOKEN_PATH": str(self.token_file),
@@ -105,7 +114,7 @@ class TwoNodes:
             self._processes.append(
                 subprocess.Popen(
                     [
-                        *(str(binaries / "ray"), "start", "--block", *arguments),
+                        *(*before, str(binaries / "ray"), "start", "--block", *arguments),
                         *(f"--node-ip-address={HOST}", f"--object-store-memory={STORE_BYTES}"),
                         f"--dashboard-agent-listen-port={_free_port()}",
                         *("--min-worker-port=0", "--max-worker-port=0"),
@@ -135,6 +144,15 @@ class TwoNodes:
         except (httpx.HTTPError, ValueError, KeyError):
             return 0
         return sum(node.get("raylet", {}).get("state") == "ALIVE" for node in found)
+
+
+def can_hide() -> bool:
+    """Whether this user may give a process a file system of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            return subprocess.run((*_APART, folder, "true"), capture_output=True).returncode == 0
+        except OSError:
+            return False
 
 
 def _free_port() -> int:

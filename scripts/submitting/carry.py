@@ -11,10 +11,11 @@ import hashlib
 import io
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import orjson
-from pyarrow import fs
+
+from job.place import Place
 
 BEGIN = "FUPAN-CARRY "
 END = "FUPAN-CARRIED"
@@ -29,19 +30,18 @@ FIRST = ("report.html", "report.md", "report.json", "ledger.json", "run.json", "
 
 def carry(out: str) -> Iterator[str]:
     """The lines that hold the folder `out` (a path or a URI)."""
-    system, root = fs.FileSystem.from_uri(out) if "://" in out else (fs.LocalFileSystem(), out)
-    root = root.rstrip("/")
-    found = system.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
-    files = {one.path[len(root) + 1 :]: one.size for one in found if one.type == fs.FileType.File}
-    files = {name: size for name, size in files.items() if not _hidden(name)}
-    chosen, left, total = [], {}, 0
-    for name in sorted(files, key=lambda name: (name not in FIRST, files[name], name)):
-        if total + files[name] > MOST_BYTES:
-            left[name] = files[name]
+    files = {name: (place, place.look().size) for name, place in _below(Place.of(out), "")}
+    chosen: dict[str, Place] = {}
+    left: dict[str, int] = {}
+    total = 0
+    for name in sorted(files, key=lambda name: (name not in FIRST, files[name][1], name)):
+        place, size = files[name]
+        if total + size > MOST_BYTES:
+            left[name] = size
             continue
-        total += files[name]
-        chosen.append(name)
-    packed = _pack(system, root, chosen)
+        total += size
+        chosen[name] = place
+    packed = _pack(chosen)
     head = {"sha256": hashlib.sha256(packed).hexdigest(), "files": len(chosen), "left": left}
     yield BEGIN + orjson.dumps(head).decode()
     for start in range(0, len(packed), LINE_BYTES):
@@ -49,16 +49,22 @@ def carry(out: str) -> Iterator[str]:
     yield END
 
 
-def _hidden(name: str) -> bool:
-    return any(part.startswith(".") for part in name.split("/"))
+def _below(folder: Place, prefix: str) -> Iterator[tuple[str, Place]]:
+    """The files below a folder by their names in it, hidden ones left out."""
+    for place in folder.iterdir():
+        if place.name.startswith("."):
+            continue
+        if place.is_dir():
+            yield from _below(place, f"{prefix}{place.name}/")
+        else:
+            yield f"{prefix}{place.name}", place
 
 
-def _pack(system: fs.FileSystem, root: str, names: list[str]) -> bytes:
+def _pack(files: Mapping[str, Place]) -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        for name in names:
-            with system.open_input_stream(f"{root}/{name}") as file:
-                data = file.read()
+        for name, place in files.items():
+            data = place.read_bytes()
             entry = tarfile.TarInfo(name)
             entry.size = len(data)
             archive.addfile(entry, io.BytesIO(data))

@@ -18,6 +18,7 @@ from typer.exceptions import TyperException
 
 from job import cli
 from job.config import Settings, resolve
+from job.config_file import load_config
 from job.errors import InputError, UsageError
 from job.options import Flags
 
@@ -44,17 +45,17 @@ def remote_run(arguments: Sequence[str], root: Path) -> RemoteRun:
     """
     flags = _flags(arguments)
     settings = resolve(flags)
-    out = str(settings.out)
-    if flags.out is not None:
-        _everywhere(flags.out, "--out")
-    elif not _absolute(out):
+    named = flags.out or load_config(flags.config).run.out
+    if named is None:
         raise UsageError("no --out: name an absolute path that all nodes see, or a URI")
+    _everywhere(named, "--out")
+    out = settings.out.uri
     if flags.answers is not None:
         _everywhere(flags.answers, "--answers")
     if flags.config is not None and not _inside(Path(flags.config), root):
         raise UsageError(f"--config {flags.config} is outside the checkout: it is not uploaded")
     said = list(arguments)
-    if flags.out != out:
+    if flags.out is None or "{date}" in flags.out:
         said += ["--out", out]
     if flags.timezone is None:
         said += ["--timezone", str(settings.zone)]
