@@ -10,15 +10,18 @@ and balances, or the run fails.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pyarrow as pa
 import ray
-from ray.data import ActorPoolStrategy
+from ray.data import ActorPoolStrategy, TaskPoolStrategy
 
 from job.analyse import Analyse, AnalyseSettings, analyse_extractive
+from job.instructions import Language
 from job.intake import Intake
 from job.place import Place
 from job.records import RESULT_SCHEMA
+from job.spread import RETRIES
 from job.write import content_name, write_table
 
 BLOCK_RECORDS = 256
@@ -26,12 +29,11 @@ BLOCK_RECORDS = 256
 PACK_RECORDS = 40
 """In a pack of ordinary records, about."""
 LEAST_BLOCKS = 16
-EXTRACTIVE_BLOCK = 1024
-"""Records in one call of the built-in analyst: some 100 ms of work."""
-RETRIES = 3
-"""Of a killed task; Ray's default is for ever."""
 RESULT_ROWS = 4096
-"""Of one unfinished result file."""
+"""Of one unfinished result file, half a second of work for the built-in analyst."""
+WRITERS = 2
+"""Tasks that write at once. They take no CPU, or they would wait for the reading; without a limit
+Ray starts a process for each."""
 
 
 def read_everything(intake: Intake) -> ray.data.Dataset | None:
@@ -54,6 +56,7 @@ def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> list[Place
     records = read_everything(intake)
     if records is None:
         return []
+    writing = {"into": intake.folder.asked}
     if isinstance(analyst, AnalyseSettings):
         blocks = _blocks_at_once(analyst.provider.limits.max_concurrency)
         results = records.map_batches(
@@ -70,23 +73,24 @@ def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> list[Place
             ),
             ray_remote_args_fn=_few_restarts,
         )
+        written = results.map_batches(
+            _write_results,
+            fn_kwargs=writing,
+            batch_size=RESULT_ROWS,
+            batch_format="pyarrow",
+            num_cpus=0,
+            compute=TaskPoolStrategy(size=WRITERS),
+            ray_remote_args_fn=_few_retries,
+        )
     else:
-        results = records.map_batches(
-            analyse_extractive,
-            fn_kwargs={"language": analyst, "board": intake.board},
-            batch_size=EXTRACTIVE_BLOCK,
+        written = records.map_batches(
+            _analyse_and_write,
+            fn_kwargs={"language": analyst, "board": intake.board, **writing},
+            batch_size=RESULT_ROWS,
             batch_format="pyarrow",
             num_cpus=1,
             ray_remote_args_fn=_few_retries,
         )
-    written = results.map_batches(
-        _write_results,
-        fn_kwargs={"into": intake.folder.asked},
-        batch_size=RESULT_ROWS,
-        batch_format="pyarrow",
-        num_cpus=0,
-        ray_remote_args_fn=_few_retries,
-    )
     files = [intake.folder.asked / row["file"] for row in written.take_all()]
     for leftover in set(intake.folder.asked.iterdir()) - set(files):
         leftover.unlink()
@@ -105,6 +109,10 @@ def _few_retries() -> dict[str, int]:
 
 def _few_restarts() -> dict[str, int]:
     return {"max_task_retries": RETRIES}
+
+
+def _analyse_and_write(block: pa.Table, language: Language, board: Any, into: Place) -> pa.Table:
+    return _write_results(analyse_extractive(block, language, board), into)
 
 
 def _write_results(block: pa.Table, into: Place) -> pa.Table:
