@@ -24,11 +24,19 @@ _NOISE = re.compile(
     r"(?<![\d.,:])\d{4,}(?![\d.,:]*\d|ms|\s?(?:ms|kb|mb|gb|%|元|毫秒))|\b(?=[a-f]*\d)[0-9a-f]{12,}\b",
     re.IGNORECASE,
 )
+_NAMED_END = re.compile(
+    r"[\s,，、;；]+(?:(?:by|for|from|in|of|on|to) )?"
+    r"(?:user|order|session|request|ticket|用户|订单|会话|请求|工单)[\s:：#]*"
+    rf"(?:{_NOISE.pattern})$",
+    re.IGNORECASE,
+)
+"""An id at the end goes with the word that names it, which would say nothing alone."""
 _FIELDS = re.compile(r"[\s,]+[\w.]+\s?=(?!=).*$", re.DOTALL)
 _CLASS = re.compile(
     r"^(?:(?:[a-z_$][\w$]*\.)+[\w$]+|\w+(?:exception|error)):\s+(?=\S+\s+\S|[\u4e00-\u9fff])",
     re.IGNORECASE,
 )
+_GAP = re.compile(r"\s+(?=[:,;](?:\s|$))")
 _TWICE = re.compile(r"\b(for|of|to|in|on|at|from|with|the) \1\b", re.IGNORECASE)
 _SPACE = re.compile(r"\s+|\\n")
 _EDGE = " \t,;:.!?，；：。！？、~～-–—()（）\"'“”|"
@@ -37,7 +45,14 @@ _EDGE = " \t,;:.!?，；：。！？、~～-–—()（）\"'“”|"
 def tidy(part: str, rules: tuple[Grammar, ...]) -> str:
     """`part` without greetings, fillers, aliases and ids, as long as something remains."""
     part = _SPACE.sub(" ", part[:LOOKED_AT]).strip(_EDGE)
-    for pattern, instead in ((_CLASS, ""), (_FIELDS, ""), (_NOISE, ""), (_TWICE, r"\1")):
+    for pattern, instead in (
+        (_CLASS, ""),
+        (_FIELDS, ""),
+        (_NAMED_END, ""),
+        (_NOISE, ""),
+        (_GAP, ""),
+        (_TWICE, r"\1"),
+    ):
         shorter = pattern.sub(instead, part)
         if size(shorter) >= 4:
             part = _SPACE.sub(" ", shorter).strip(_EDGE)

@@ -77,8 +77,8 @@ class Account:
     def seconds(self) -> Rows:
         """Where the time of the run went, in seconds: the whole, its two parts, its stations."""
         timing = self._report["timing"]
-        parts = [(self._words(name), timing[f"{name}_s"]) for name in ("wall", "calls", "overhead")]
-        return [(name, float(value)) for name, value in parts if value]
+        names = ("wall", "calls", "overhead") if timing["calls_s"] else ("wall",)
+        return [(self._words(name), float(timing[f"{name}_s"])) for name in names]
 
     def stations(self) -> Rows:
         """Seconds by station, in the order of the run."""

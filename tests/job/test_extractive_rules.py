@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from job.extractive import MODEL, NOTE, analyse
+from job.extractive.wording import tidy
 from job.records import Kind
 from tests.job.extracting import only_issue, record
 
@@ -303,3 +304,17 @@ def test_what_a_program_does_only_after_a_failure_tells_of_one(
     level: str, text: str, outcome: str
 ) -> None:
     assert analyse(record(text, "operation", level), "en").outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("the app crashed during upload, user u-1689", "the app crashed during upload"),
+        ("the refund is missing for order SO84191827", "the refund is missing"),
+        ("上传照片时崩溃，用户 u-1357", "上传照片时崩溃"),
+        ("report from attempt_1445_0020_m_1_0: no route", "report from: no route"),
+        ("Order SO84191827 was charged twice", "Order was charged twice"),
+    ],
+)
+def test_an_id_leaves_no_hole(text: str, words: str) -> None:
+    assert tidy(text, ()) == words

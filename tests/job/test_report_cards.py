@@ -237,7 +237,7 @@ def test_reasons_steps_and_flags_have_names(tmp_path: Path) -> None:
         assert "Broken CSV row" in page
         assert re.search(r"odd\\?_new", page)
         assert "Bytes that are no text in its encoding" in page
-        assert "Grouping and naming problems" in page
+        assert "Grouping problems" in page
 
 
 def test_tables_are_aligned_for_a_terminal_in_both_scripts() -> None:
