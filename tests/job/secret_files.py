@@ -197,7 +197,7 @@ def leaks(text: str, wanted: dict[str, str]) -> dict[str, str]:
     """The kinds found in `text`, each with the surroundings of the first find."""
     shown: dict[str, str] = {}
     for form, kind in wanted.items():
-        short = len(form) < 6 or form.isdigit()
+        short = len(form) < 6 or (form.isdigit() and len(form) < 9)
         pattern = rf"(?<![0-9A-Za-z.]){re.escape(form)}(?![0-9A-Za-z.])" if short else None
         match = re.search(pattern, text) if pattern else None
         at = match.start() if match else (-1 if pattern else text.find(form))

@@ -6,6 +6,7 @@ reached the provider, in every file the run left, in what it printed and in Ray'
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import sqlite3
 import tempfile
@@ -52,6 +53,15 @@ def test_every_kind_is_masked_and_what_is_around_it_stays(seed: Seed) -> None:
 @pytest.mark.parametrize("text", READABLE)
 def test_what_a_reader_needs_is_readable(text: str) -> None:
     assert MASKER.mask(text) == (text, {})
+
+
+def test_the_exam_asks_for_every_secret(day: Path) -> None:
+    files = [path for path in day.rglob("*") if path.is_file()]
+    read = (path.read_bytes() for path in files)
+    read = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data for data in read)
+    given = b"\n".join(read).decode() + " ".join(map(str, files))
+    wanted = hunted()
+    assert set(leaks(given, wanted)) == set(wanted.values())
 
 
 def test_no_secret_is_left_in_what_reading_and_cleaning_hand_on(day: Path) -> None:
@@ -187,6 +197,7 @@ def test_no_secret_leaves_a_run_without_a_model(day: Path, tmp_path: Path, ray_l
 
 
 def _check(places: dict[str, str], ended: Ended, out: Path, store: Path, ray_logs: Path) -> None:
+    assert [path for path in ray_logs.rglob("*.log") if path.stat().st_size]
     places |= {"stdout": ended.out, "stderr": ended.err}
     for folder in (out, store, ray_logs):
         for path in sorted(folder.rglob("*")):
