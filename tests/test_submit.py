@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from scripts.benchmarks.submit import said_by
 from scripts.benchmarks.two_nodes import TwoNodes, can_hide
 from scripts.days.provider import poison_phrase
 from scripts.days.seed_day import write_seed_day
@@ -101,7 +102,7 @@ def test_a_day_says_the_same_on_two_nodes_as_on_one(world: World) -> None:
         assert max(server.stats()["good_answers"].values()) == 1
     assert ".git/" not in on_two.err
     assert "packed" in on_two.err
-    assert what_it_says(fetched) == what_it_says(here)
+    assert said_by(fetched) == said_by(here)
     assert (fetched / "report.html").read_bytes() == (there / "report.html").read_bytes()
     assert [without_origin(row) for row in read_results(fetched)] == [
         without_origin(row) for row in read_results(here)
@@ -151,17 +152,6 @@ def test_a_wrong_token_is_told(world: World, tmp_path: Path) -> None:
     assert ended.code == 2
     assert "wants another token" in ended.err
     assert "f" * 64 not in ended.err
-
-
-def what_it_says(out: Path) -> dict[str, Any]:
-    """The themes and counts of a report."""
-    report = read_json(out / "report.json")
-    ledger = {k: v for k, v in report["ledger"].items() if k not in ("calls", "sources")}
-    themes = [
-        {k: theme[k] for k in ("id", "title", "records", "severity", "cause", "action")}
-        for theme in report["themes"]
-    ]
-    return {"headline": report["headline"], "ledger": ledger, "themes": themes}
 
 
 def without_origin(row: dict[str, Any]) -> dict[str, Any]:
