@@ -50,7 +50,10 @@ def appearing(place: Place) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(hidden.path, place.path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.errno and not error.filename:
+            # What a write raises does not say to which file.
+            error.filename = place.path
         hidden.unlink()
         raise
 
