@@ -13,10 +13,12 @@ from typing import Any
 from job.clean import Cleaner, CleanSettings
 from job.nested import opened
 from job.read import FilePlan
-from job.records import Record, SliceCounts
+from job.records import Raw, Record, Rejected, SliceCounts
 from job.shape import at_path, shape_of
 
 SHOWN_RECORDS = 3
+_HUGE = 1 << 20
+"""Characters of a record that is not looked at."""
 _NAMED_FILES = 3
 """Files that a warning names; the others it counts."""
 
@@ -42,6 +44,8 @@ def first_look(file: FilePlan, settings: CleanSettings) -> FirstLook:
     absent = dict(settings.map)
     fields = False
     for raw in file.sample:
+        if _is_huge(raw):
+            continue
         cleaned = cleaner.clean(raw)
         if isinstance(value := getattr(raw, "value", None), dict):
             fields = True
@@ -52,6 +56,14 @@ def first_look(file: FilePlan, settings: CleanSettings) -> FirstLook:
             if len(shown) < SHOWN_RECORDS:
                 shown.append(cleaned)
     return FirstLook(file, langs, tuple(shown), tuple(absent), fields)
+
+
+def _is_huge(raw: Raw | Rejected) -> bool:
+    """Whether a record takes seconds to clean, which a look is not worth."""
+    if isinstance(raw, Rejected):
+        return False
+    values = raw.value.values() if isinstance(raw.value, dict) else [raw.value]
+    return sum(len(value) for value in values if isinstance(value, str)) > _HUGE
 
 
 def _has(value: dict[str, Any], name: str) -> bool:
