@@ -27,7 +27,7 @@ from job.read.streams import ByteStream, Compression
 from job.records import Raw, Rejected
 from job.store import store_words
 
-SLICE_BYTES = 16 << 20
+SLICE_BYTES = 4 << 20
 _SAMPLE_RECORDS = 50
 _OPENERS = 16
 """Files looked at at once: on object storage each look is a few round trips."""

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from scripts.benchmarks import bad_day, flat_memory, fold, kill_day, overhead, seed_day
+from scripts.benchmarks import bad_day, flat_memory, fold, kill_day, overhead, reading, seed_day
 
 _BENCHMARKS = {
     "seed-day": seed_day,
@@ -19,6 +19,7 @@ _BENCHMARKS = {
     "kill-day": kill_day,
     "overhead": overhead,
     "fold": fold,
+    "reading": reading,
     "flat-memory": flat_memory,
 }
 
