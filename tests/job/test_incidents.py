@@ -102,7 +102,8 @@ def test_a_theme_that_also_occurs_at_other_times_can_break_out() -> None:
 
 
 def test_a_log_that_names_no_place_is_one_place() -> None:
-    here, there = {"source": "a.log"}, {"source": "b.log"}
+    here: dict[str, Any] = {"source": "a.log"}
+    there: dict[str, Any] = {"source": "b.log"}
     (found,) = incidents(
         slow("t-noise", **there),
         burst("t-a", 0, 20, 60, **here),
