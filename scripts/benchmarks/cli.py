@@ -21,6 +21,7 @@ _BENCHMARKS = {
     "fold": fold,
     "reading": reading,
     "flat-memory": flat_memory,
+    "submit": submit,
 }
 
 
