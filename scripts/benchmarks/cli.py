@@ -11,7 +11,16 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from scripts.benchmarks import bad_day, flat_memory, fold, kill_day, overhead, reading, seed_day
+from scripts.benchmarks import (
+    bad_day,
+    flat_memory,
+    fold,
+    kill_day,
+    overhead,
+    reading,
+    seed_day,
+    submit,
+)
 
 _BENCHMARKS = {
     "seed-day": seed_day,
