@@ -27,10 +27,11 @@ from job.spread import begin, done, spread
 from job.themes import DIGEST_BYTES, ThemeText, digest
 from job.write import count_rows, read_tables
 
-SAMPLE = 6_000
-"""Distinct texts that are grouped by meaning, of problems and of praise each: at 60 texts a second
-three minutes. Half are the most frequent; the others are drawn evenly, and hold a text of a theme
-that has a five-hundredth of all with a probability of 0.998."""
+SAMPLE = 4_000
+"""Distinct texts that are grouped by meaning, of problems and of praise each: two embeddings a
+problem, at 60 a second, are two minutes, and all are compared each with each. Half are the most
+frequent; the others are drawn evenly, and hold a text of a theme that has a five-hundredth of all
+with a probability of 0.98."""
 VARIANTS = 20
 """Of one text, that differ in what varies or in what is suggested: what a theme is named by."""
 PART_ROWS = 50_000

@@ -2,7 +2,7 @@
 
 Each text is a bag of its words and their character trigrams (of Chinese: pairs of characters),
 weighted by how few texts have them and hashed into a fixed number of signed dimensions (Weinberger
-et al. 2009). One core compares 2,000 a second with 6,000 others where the bundled model embeds 30.
+et al. 2009). One core compares 2,000 a second with 4,000 others where the bundled model embeds 30.
 
 Invariant: the place of a text depends on its words and on the lexicon alone.
 """
@@ -30,7 +30,7 @@ _DIMENSIONS = 512
 _BUCKETS = 1 << 16
 """Among which words are counted; the bits of a hash above these choose the dimension."""
 _AT_ONCE = 512
-"""Texts compared at once: with 6,000 others, 12 MB a side."""
+"""Texts compared at once: with 4,000 others, 8 MB a side."""
 _WORD = re.compile(r"[^\W\d_\u3400-\u9fff]+|[\u3400-\u9fff]+")
 _KNOWN_WORDS = 1 << 14
 """Whose hashes are remembered: some 10 MB."""
