@@ -16,10 +16,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, datetime
 from pathlib import Path
 from typing import Annotated, Any
-from zoneinfo import ZoneInfo
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -44,15 +43,15 @@ def _moment(value: object) -> object:
 
 
 class Known(BaseModel):
-    """What is known of a problem. It is muted to the end of `muted_until`. `closed`: a day, at
-    whose end it was, or a moment."""
+    """What is known of a problem. It is muted to the end of `muted_until`. `closed`: a day, of
+    which it may still be, a moment, or that it is."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     title: str | None = None
     owner: str | None = None
     muted_until: date | None = None
-    closed: Annotated[datetime | date | None, BeforeValidator(_moment)] = None
+    closed: Annotated[bool | datetime | date | None, BeforeValidator(_moment)] = None
     note: str | None = None
 
 
@@ -127,10 +126,10 @@ def judge(
     run: Mapping[str, Any],
 ) -> Verdict:
     """What `entries` say of `theme` (id, title, summary, cause; last: the time of its last record,
-    None where unknown) in `run` (day; last: the time of its last record; started; zone)."""
+    None where unknown) in `run` (day; last: the time of its last record, None; started; zone)."""
     own = [entry for entry in entries if entry.matches(theme)]
     until = max((e.known.muted_until for e in own if e.known.muted_until), default=None)
-    day = date.fromisoformat(run["day"]) if run["day"] else run["started"].date()
+    day = date.fromisoformat(run["day"])
     return Verdict(
         owner=next((e.known.owner for e in own if e.known.owner), None),
         muted_until=until if until is not None and day <= until else None,
@@ -140,17 +139,15 @@ def judge(
 
 def _came_back(known: Known, last: datetime | None, run: Mapping[str, Any]) -> bool:
     """Whether a closed problem occurred after it was closed. Where all data of the run is older
-    than that, it is back if the run is later: somebody closed what goes on."""
-    if known.closed is None:
-        return False
-    closed = _end(known.closed, run["zone"])
-    if last is not None and run["last"] is not None and run["last"] > closed:
+    than the moment of closing, it is back if the run is later: somebody closed what goes on."""
+    closed = known.closed
+    if closed is None or isinstance(closed, bool):
+        return bool(closed)
+    if not isinstance(closed, datetime):
+        day = last.astimezone(run["zone"]).date() if last else date.fromisoformat(run["day"])
+        return day > closed
+    closed = closed if closed.tzinfo else closed.replace(tzinfo=run["zone"])
+    if last is not None and run["last"] > closed:
         return last > closed
     started: datetime = run["started"]
     return started > closed
-
-
-def _end(moment: date | datetime, zone: ZoneInfo) -> datetime:
-    if isinstance(moment, datetime):
-        return moment if moment.tzinfo else moment.replace(tzinfo=zone)
-    return datetime.combine(moment, time.max, zone)

@@ -24,10 +24,11 @@ def verdicts(
     zone: ZoneInfo,
 ) -> dict[str, Verdict]:
     """What is known of each of `themes`, by id."""
+    started = datetime.fromisoformat(run["started"])
     facts = {
-        "day": run_day(run, totals, zone),
+        "day": run_day(run, totals, zone) or started.astimezone(zone).date().isoformat(),
         "last": _time(totals.last),
-        "started": datetime.fromisoformat(run["started"]),
+        "started": started,
         "zone": zone,
     }
     found = {}
