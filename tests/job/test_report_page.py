@@ -63,8 +63,8 @@ class Page(HTMLParser):
         return [attributes for tag, attributes in self.elements if tag in tags]
 
 
-@pytest.fixture(params=["en", "zh"])
-def hostile(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module", params=["en", "zh"])
+def hostile(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run in which every text that comes from outside is hostile."""
     results, themes = [], []
     for n, text in enumerate(HOSTILE):
