@@ -134,6 +134,8 @@ def _add(theme: ThemeTotals, row: dict[str, Any], issues: list[dict[str, Any]]) 
     for field, name in names_of(row):
         theme.names.setdefault(field, Names()).add(name, drawn)
         theme.distinct.setdefault(field, Distinct()).add(hash64(name))
+    if row["kind"] == "operation":
+        theme.varied.add(row["text"])
     severity, issue = _gravest(issues)
     words = issue["quote"] if issue.get("quote") else row["text"]
     offers = (

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from job.contradictions import Contradictions
 from job.pieces import EVIDENCE, Best
 from job.tallies import Distinct, Names, Timeline
+from job.varied import Varied
 
 QUARTER_US = 900_000_000
 """Times are counted by quarter of an hour (here in microseconds): the hours of every time zone in
@@ -28,8 +29,9 @@ class ThemeTotals:
     `severities` count its issues. `quarters` count records with a time by quarter of an hour since
     1970, `timeline` by minutes; `first` and `last` are microseconds. `names` count by "user",
     "service", "host", and, where an entry of an operation log names neither service nor host,
-    "source", and `distinct` how many different ones there are. `earliest`, `worst` (no two with
-    the same wording) and `sample` (drawn evenly, by the hash of the id) are its evidence.
+    "source", and `distinct` how many different ones there are. `varied` are ranges of numbers in
+    operation logs. `earliest`, `worst` (no two with the same wording) and `sample` (drawn evenly,
+    by the hash of the id) are its evidence.
     """
 
     records: int = 0
@@ -40,6 +42,7 @@ class ThemeTotals:
     timeline: Timeline = field(default_factory=Timeline)
     names: dict[str, Names] = field(default_factory=dict)
     distinct: dict[str, Distinct] = field(default_factory=dict)
+    varied: Varied = field(default_factory=Varied)
     first: int | None = None
     last: int | None = None
     earliest: Best = field(default_factory=lambda: Best(1))
@@ -67,6 +70,7 @@ class ThemeTotals:
             self.names.setdefault(name, Names()).absorb(counts)
         for name, hashes in other.distinct.items():
             self.distinct.setdefault(name, Distinct()).absorb(hashes)
+        self.varied.absorb(other.varied)
         self.first, self.last = widen(self.first, self.last, other.first, other.last)
         self.earliest.absorb(other.earliest)
         self.worst.absorb(other.worst)

@@ -77,7 +77,7 @@ def _row(
         "hosts": _top(named["id"], "host", theme, seen),
         "hosts_total": theme.different("host"),
         "top_users": _top(named["id"], "user", theme, seen),
-        "varied": [],
+        "varied": theme.varied.rows(),
         "first": local(theme.first, zone),
         "last": local(theme.last, zone),
         "by_kind": kinds,
