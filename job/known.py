@@ -72,7 +72,8 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is known of a theme on the day of a run. `returned`: it was closed and is back."""
+    """What is known of a theme on the day of a run. `returned`: it was closed and is back, which
+    ends its being muted."""
 
     owner: str | None = None
     muted_until: date | None = None
@@ -125,15 +126,16 @@ def judge(
     theme: Mapping[str, Any],
     run: Mapping[str, Any],
 ) -> Verdict:
-    """What `entries` say of `theme` (id, title, summary, cause; last: the time of its last record,
-    None where unknown) in `run` (day; last: the time of its last record, None; started; zone)."""
+    """What `entries` say of `theme` (id, title, summary, cause; last: the time of its last record
+    or None) in `run` (day; last: the time of its last record, or None; started; zone)."""
     own = [entry for entry in entries if entry.matches(theme)]
+    returned = any(_came_back(entry.known, theme["last"], run) for entry in own)
     until = max((e.known.muted_until for e in own if e.known.muted_until), default=None)
-    day = date.fromisoformat(run["day"])
+    muted = until is not None and date.fromisoformat(run["day"]) <= until and not returned
     return Verdict(
         owner=next((e.known.owner for e in own if e.known.owner), None),
-        muted_until=until if until is not None and day <= until else None,
-        returned=any(_came_back(entry.known, theme["last"], run) for entry in own),
+        muted_until=until if muted else None,
+        returned=returned,
     )
 
 

@@ -61,6 +61,12 @@ def test_an_entry_is_about_an_id_or_about_all_of_its_words(about: str, meant: bo
     assert judge([entry], THEME, RUN).owner == ("Li" if meant else None)
 
 
+def test_what_is_back_is_not_muted_any_more() -> None:
+    known = entries("payments: {closed: 2026-03-09, muted_until: 2026-04-01}")
+    verdict = judge(known, THEME, RUN)
+    assert (verdict.returned, verdict.muted_until) == (True, None)
+
+
 @pytest.mark.parametrize(
     ("until", "muted"), [("2026-03-09", None), ("2026-03-10", date(2026, 3, 10))]
 )
