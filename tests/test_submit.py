@@ -69,6 +69,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     subprocess.run(["git", "clone", "-q", ROOT, folder / "checkout"], check=True)
     (folder / "not-shared").mkdir()
     hidden = folder / "not-shared" if can_hide() else None
+    write_seed_day(folder / "day", seed=3, records=RECORDS, poison=0)
     with TwoNodes({KEY_VARIABLE: KEY}, hidden=hidden) as nodes:
         yield World(nodes, folder / "checkout", folder)
 
@@ -79,10 +80,10 @@ def provider(day: Path, **fields: object) -> SimulatedProvider:
     return SimulatedProvider(Settings.model_validate(values))
 
 
-def run_of(day: Path, server: SimulatedProvider, out: Path) -> list[str]:
+def run_of(day: str | Path, server: SimulatedProvider, out: Path) -> list[str]:
     """The words that say the same here and there."""
     return [
-        *(str(day / "input"), "--out", str(out), "--answers", str(out.with_suffix(".db"))),
+        *(str(day), "--out", str(out), "--answers", str(out.with_suffix(".db"))),
         *("--base-url", server.base_url, "--model", "simulated", "--timezone", "UTC"),
         *("--api-key-env", KEY_VARIABLE),
     ]
@@ -90,14 +91,13 @@ def run_of(day: Path, server: SimulatedProvider, out: Path) -> list[str]:
 
 def test_a_day_says_the_same_on_two_nodes_as_on_one(world: World) -> None:
     day = world.folder / "day"
-    write_seed_day(day, seed=3, records=RECORDS, poison=0)
     here, there = world.folder / "here", world.folder / "there"
     fetched = world.folder / "fetched"
     with provider(day) as server:
-        on_one = world.run_here(*run_of(day, server, here))
+        on_one = world.run_here(*run_of(day / "input", server, here))
         assert on_one.code == 0, on_one.err
     with provider(day) as server:
-        on_two = world.submit("--fetch", fetched, *run_of(day, server, there))
+        on_two = world.submit("--fetch", fetched, *run_of(day / "input", server, there))
         assert on_two.code == 0, on_two.err + on_two.out
         assert max(server.stats()["good_answers"].values()) == 1
     assert ".git/" not in on_two.err
@@ -107,31 +107,28 @@ def test_a_day_says_the_same_on_two_nodes_as_on_one(world: World) -> None:
     assert [without_origin(row) for row in read_results(fetched)] == [
         without_origin(row) for row in read_results(here)
     ]
+    assert KEY not in on_two.out + on_two.err
+    assert not [path for path in world.nodes.files() if KEY.encode() in path.read_bytes()]
 
 
-def test_more_failures_than_allowed_and_an_early_stop_arrive_as_such(world: World) -> None:
+def test_more_failures_than_allowed_arrive_as_such(world: World) -> None:
     day = world.folder / "bad-day"
     write_seed_day(day, seed=4, records=60, poison=2)
     out, fetched = world.folder / "poisoned", world.folder / "poisoned-fetched"
     with provider(day, poison=(poison_phrase(),)) as server:
-        ended = world.submit("--fetch", fetched, *run_of(day, server, out))
+        ended = world.submit("--fetch", fetched, *run_of(day / "input", server, out))
     assert ended.code == 3, ended.err + ended.out
     assert len(read_lines(fetched / "failed.jsonl")) == 2
 
+
+def test_an_early_stop_arrives_as_such_and_inputs_travel_with_the_checkout(world: World) -> None:
     out, fetched = world.folder / "stopped", world.folder / "stopped-fetched"
-    with provider(day, quota_after=1) as server:
-        ended = world.submit("--fetch", fetched, *run_of(day, server, out))
+    with provider(world.folder / "day", quota_after=1) as server:
+        ended = world.submit("--fetch", fetched, *run_of("docs/sample-day", server, out))
     assert ended.code == 4, ended.err + ended.out
-    assert read_json(fetched / "report.json")["run"]["stopped"] is not None
-
-
-def test_inputs_of_the_checkout_travel_with_it(world: World) -> None:
-    ended = world.submit(
-        *("docs/sample-day", "--out", world.folder / "sample", "--provider", "extractive"),
-        *("--answers", world.folder / "sample.db", "--json"),
-    )
-    assert ended.code == 0, ended.err + ended.out
-    assert read_json(world.folder / "sample" / "ledger.json")["read"] == 300
+    report = read_json(fetched / "report.json")
+    assert report["run"]["stopped"] is not None
+    assert report["ledger"]["read"] == 300
 
 
 @pytest.mark.skipif(not can_hide(), reason="this user may not mount")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from aiohttp import WSCloseCode, web
 
-from job.errors import JobError, UsageError
+from job.errors import UsageError
 from scripts.submitting.jobs import Ended, Jobs
 from tests.serving import serving
 
@@ -107,12 +107,24 @@ def test_a_log_that_breaks_off_is_gone_on_with_and_nothing_shows_twice() -> None
     assert "".join(shown) == "one\ntwo\nthree\n"
 
 
-def test_a_log_that_breaks_off_for_good_is_told_with_the_way_back() -> None:
-    with (
-        serving(Head(logs=("same\n",) * 99).application()) as url,
-        pytest.raises(JobError, match=f"--job {JOB}"),
-    ):
-        Jobs(url).follow(JOB, str)
+def test_a_log_that_breaks_off_for_good_is_told_with_the_way_back(tmp_path: Path) -> None:
+    with serving(Head(logs=("same\n",) * 99).application()) as url:
+        ended = submit(url, tmp_path, "docs/sample-day", "--fetch", str(tmp_path / "here"))
+        said, _ = ended.communicate(timeout=120)
+    assert ended.returncode == 1
+    assert said.count(b"same") == 1
+    again = f"scripts/submit --address {url} --job {JOB} --fetch {tmp_path / 'here'}"
+    assert again in " ".join(said.decode().split())
+
+
+def test_what_was_shown_before_an_interrupt_is_not_shown_again_after_it() -> None:
+    head = Head(logs=("one\ntwo\n",))
+    shown: list[str] = []
+    with serving(head.application()) as url:
+        jobs = Jobs(url)
+        for _ in range(2):
+            assert jobs.follow(JOB, shown.append) == Ended(0)
+    assert "".join(shown) == "one\ntwo\n"
 
 
 @pytest.mark.parametrize(
@@ -178,7 +190,7 @@ def test_an_interrupt_without_a_terminal_leaves_the_run(tmp_path: Path) -> None:
         running.send_signal(signal.SIGINT)
         said = read_until(running.stdout.fileno(), b"")
         assert running.wait(timeout=60) == 130
-    assert f"scripts/submit --job {JOB}".encode() in said
+    assert f"scripts/submit --address {url} --job {JOB}".encode() in said
     assert head.stops == 0
 
 

@@ -55,6 +55,10 @@ class TwoNodes:
         """The token without which nobody is let in."""
         return self.folder / "token"
 
+    def files(self) -> list[Path]:
+        """Everything that Ray has written: logs, descriptions of jobs, uploaded archives."""
+        return [path for path in self.folder.rglob("*") if path.is_file() and not path.is_symlink()]
+
     def __enter__(self) -> Self:
         self.folder = Path(tempfile.mkdtemp(prefix="fupan-ray-"))
         self._stack.callback(shutil.rmtree, self.folder, ignore_errors=True)

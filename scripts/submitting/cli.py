@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from job.boundary import as_job_error
-from job.errors import JobError, StoppedEarly, UsageError
+from job.errors import JobError, StoppedEarly, TooManyFailed, UsageError
 from job.printable import printable
 from scripts.submitting.fetch import check_target, unpack
 from scripts.submitting.jobs import Ended, Jobs
@@ -30,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "http://127.0.0.1:8265"
 LEFT_RUNNING = 130
 """Exit code when the job was left to itself: what a command ends with after Ctrl-C."""
+_WITH_REPORT = (0, TooManyFailed.exit_code, StoppedEarly.exit_code)
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")
 _OUT = "fupan_out"
 """What the metadata of a job calls the folder of its results."""
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except JobError as error:
         return _told(error)
     except KeyboardInterrupt:
-        return _told(StoppedEarly("interrupted; nothing was sent"))
+        return _told(StoppedEarly("interrupted; the dashboard shows whether a job was sent"))
     except Exception as error:
         known = as_job_error(error)
         if known is None:
@@ -66,7 +67,10 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
-        epilog="Exit codes are those of `fupan run`; 130: the job was left running (Ctrl-C).",
+        epilog=(
+            "Exit codes are those of `fupan run`; 1 also where --fetch brought nothing, and 130 "
+            "where the job was left running (Ctrl-C)."
+        ),
     )
     address = os.environ.get("RAY_API_SERVER_ADDRESS") or ADDRESS
     parser.add_argument(
@@ -112,43 +116,59 @@ def _see_to_its_end(jobs: Jobs, job: str, fetch: Path | None) -> int:
             break
         except KeyboardInterrupt:
             if stopped or not _wants_to_stop(job):
-                _say(f"left running. Follow it with: scripts/submit --job {job}")
+                _say(f"left running. Follow it with: {_again(jobs, job, fetch)}")
                 return LEFT_RUNNING
             stopped = True
             jobs.stop(job)
             _say("stopping: the run writes a partial report; Ctrl-C again leaves it to itself")
+        except JobError as error:
+            raise JobError(f"{error}. Follow the run with: {_again(jobs, job, fetch)}") from error
     if ended.why is not None:
         _say(ended.why)
-    if fetch is not None:
-        _fetch(jobs, job, fetch, ended)
-    return ended.code
+    fetched = fetch is None or _fetch(jobs, job, fetch, ended)
+    return ended.code or int(not fetched)
 
 
-def _fetch(jobs: Jobs, job: str, into: Path, ended: Ended) -> None:
-    """Bring the report. It is the code of the run that the command ends with, also where this
-    fails: then the reason is said, and how to try again."""
-    info = jobs.info(job)
-    out = (info.metadata or {}).get(_OUT)
-    archive = (info.runtime_env or {}).get("working_dir")
-    if out is None or archive is None:
-        raise JobError(f"{job} is not a run that scripts/submit has sent: nothing to fetch")
-    if ended.code not in (0, StoppedEarly.exit_code, 3):
+def _fetch(jobs: Jobs, job: str, into: Path, ended: Ended) -> bool:
+    """Bring what the run left; whether that worked. Where it did not, the reason is said, and how
+    to try again."""
+    if ended.code not in _WITH_REPORT:
         _say("no report to fetch")
-        return
+        return False
     try:
-        command = shlex.join(("python", "-m", "scripts.submitting.carry", out))
-        carrier = jobs.submit(command, archive, {})
+        out, archive = _sent(jobs, job)
+        carrier = jobs.submit(
+            shlex.join(("python", "-m", "scripts.submitting.carry", out)), archive, {}
+        )
         carried = jobs.follow(carrier, _nothing)
         if carried.code != 0:
             raise JobError(f"{carried.why or 'the fetching job failed'}; see its log: {carrier}")
         fetched = unpack(jobs.log(carrier), into)
         jobs.forget(carrier)
     except JobError as error:
-        _say(f"{error}. The results are in {out}; try again with --job {job} --fetch {into}")
-        return
-    _say(f"fetched: {fetched.files} files to {into}")
+        _say(f"not fetched: {error}. Try again with: {_again(jobs, job, into)}")
+        return False
+    _say(f"fetched: {fetched.files} files from {out} to {into}")
     for name, size in fetched.left.items():
-        _say(f"  {name} ({size / 1e6:,.1f} MB) stayed in {out}")
+        _say(f"  {name} ({size / 1e6:,.1f} MB) stayed there")
+    return fetched.files > 0
+
+
+def _sent(jobs: Jobs, job: str) -> tuple[str, str]:
+    """Where a job's results are, and the archive it ran in. Raises JobError for a job that was not
+    sent by this command."""
+    info = jobs.info(job)
+    out = (info.metadata or {}).get(_OUT)
+    archive = (info.runtime_env or {}).get("working_dir")
+    if out is None or archive is None:
+        raise JobError(f"{job} is no run that scripts/submit has sent")
+    return out, archive
+
+
+def _again(jobs: Jobs, job: str, fetch: Path | None) -> str:
+    """The command that follows a job again."""
+    words = ["scripts/submit", "--address", jobs.address, "--job", job]
+    return shlex.join(words if fetch is None else [*words, "--fetch", str(fetch)])
 
 
 def _wants_to_stop(job: str) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import httpx
 
 from job.errors import JobError, StoppedEarly, UsageError
@@ -46,8 +47,9 @@ class Jobs:
     """The jobs API at `address`. Raises UsageError where no cluster answers there."""
 
     def __init__(self, address: str) -> None:
-        self._address = address.rstrip("/")
-        _reach(self._address)
+        self.address = address.rstrip("/")
+        self._shown: dict[str, int] = {}
+        _reach(self.address)
         for name in _ADDRESSES:
             os.environ.pop(name, None)
         from ray.job_submission import JobSubmissionClient
@@ -55,7 +57,7 @@ class Jobs:
         for name in _CHATTY:
             logging.getLogger(name).setLevel(logging.ERROR)
         with self._told():
-            self._client = JobSubmissionClient(self._address)
+            self._client = JobSubmissionClient(self.address)
 
     def submit(self, entrypoint: str, archive: Path | str, metadata: Mapping[str, str]) -> str:
         """Send a command and the archive it runs in (a path, or the URI of one that is there
@@ -92,14 +94,15 @@ class Jobs:
             self._client.delete_job(job)
 
     def follow(self, job: str, show: Callable[[str], object]) -> Ended:
-        """Show what the job writes, as it writes it, until it has ended."""
+        """Show what the job writes, as it writes it, until it has ended; what an earlier call has
+        shown is not shown again."""
         with self._told():
             return asyncio.run(self._follow(job, show))
 
     async def _follow(self, job: str, show: Callable[[str], object]) -> Ended:
-        shown = lost = 0
+        lost = 0
         while True:
-            told = 0
+            told, shown = 0, self._shown.get(job, 0)
             try:
                 async for text in self._client.tail_job_logs(job):
                     # A log that is opened again starts from its beginning.
@@ -107,14 +110,11 @@ class Jobs:
                     told += len(text)
                     if new:
                         show(new)
-                        shown, lost = max(shown, told), 0
-            except (RuntimeError, OSError) as error:
+                        self._shown[job], lost = told, 0
+            except (RuntimeError, OSError, aiohttp.ClientError) as error:
                 lost += 1
                 if lost == LOST_LOOKS:
-                    raise JobError(
-                        f"the log of {job} broke off: {error}. The job goes on; follow it again "
-                        f"with --job {job}"
-                    ) from error
+                    raise JobError(f"the log of {job} broke off: {_line(error)}") from error
             ended = ended_as(self._client.get_job_info(job))
             if ended is not None:
                 return ended
@@ -130,13 +130,13 @@ class Jobs:
             yield
         except AuthenticationError as error:
             raise UsageError(
-                f"the cluster at {self._address} wants another token than the one found here: see "
+                f"the cluster at {self.address} wants another token than the one found here: see "
                 "RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH and ~/.ray/auth_token"
             ) from error
         except (ConnectionError, requests.RequestException) as error:
-            raise JobError(f"the cluster at {self._address} is gone: {_line(error)}") from error
+            raise JobError(f"the cluster at {self.address} is gone: {_line(error)}") from error
         except (RuntimeError, ValueError) as error:
-            raise JobError(f"the cluster at {self._address} refused: {_line(error)}") from error
+            raise JobError(f"the cluster at {self.address} refused: {_line(error)}") from error
 
 
 def ended_as(info: Any) -> Ended | None:
