@@ -75,9 +75,8 @@ def hostile(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         results += [problem(10 * n + m, found, **fields) for m in range(3)]
         results.append(Result(record(900 + n, text=text), "answered", "positive", (found,)))
     rejected = [Rejected(text, 1, "not_json", text, text) for text in HOSTILE]
-    out = write_run(
-        tmp_path / "out", results, themes, rejected, language=request.param, model=HOSTILE[0]
-    )
+    out = tmp_path_factory.mktemp("hostile") / "out"
+    write_run(out, results, themes, rejected, language=request.param, model=HOSTILE[0])
     write_report(Place.of(out))
     return out
 
