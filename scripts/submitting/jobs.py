@@ -123,7 +123,6 @@ class Jobs:
     @contextmanager
     def _told(self) -> Iterator[None]:
         """Foreign errors as ours."""
-        import requests
         from ray.exceptions import AuthenticationError
 
         try:
@@ -133,7 +132,7 @@ class Jobs:
                 f"the cluster at {self.address} wants another token than the one found here: see "
                 "RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH and ~/.ray/auth_token"
             ) from error
-        except (ConnectionError, requests.RequestException) as error:
+        except OSError as error:  # Errors of requests, which Ray's client uses, are such.
             raise JobError(f"the cluster at {self.address} is gone: {_line(error)}") from error
         except (RuntimeError, ValueError) as error:
             raise JobError(f"the cluster at {self.address} refused: {_line(error)}") from error
