@@ -40,8 +40,10 @@ class Page:
             if message.get("id") == self._number:
                 return dict(message["result"])
 
-    async def open(self, path: Path, width: int) -> None:
-        """Show a file at a width in pixels and wait until it is loaded."""
+    async def open(self, path: Path, width: int, dark: bool = False) -> None:
+        """Show a file at a width in pixels, by day or by night, and wait until it is loaded."""
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        await self.call("Emulation.setEmulatedMedia", features=[scheme])
         for domain in ("Page", "Runtime", "Network", "Log"):
             await self.call(f"{domain}.enable")
         await self.call(

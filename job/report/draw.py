@@ -25,6 +25,8 @@ LABELS = {WIDE: 12, NARROW: 6}
 SPARK = 132, 30
 """Width and height of a sparkline in pixels."""
 FONT = 12
+WIDEST_BAR = 56.0
+"""Pixels. A day of one hour would be a wall otherwise."""
 
 _BARE: dict[str, Any] = {
     "js": (),
@@ -82,6 +84,7 @@ def draw_chart(
             if not records:
                 series.remove(drawn)
                 continue
+            _narrow(drawn)
             ElementTree.SubElement(
                 drawn, "title"
             ).text = f"{label(bar)} · {names[severity]} {records:,}"
@@ -112,6 +115,13 @@ def draw_sparkline(values: Sequence[int], title: str) -> Markup:
             if not value:
                 series.remove(drawn)
     return _markup(svg, title)
+
+
+def _narrow(bar: ElementTree.Element) -> None:
+    width = float(bar.attrib["width"])
+    if width > WIDEST_BAR:
+        bar.set("x", f"{float(bar.attrib['x']) + (width - WIDEST_BAR) / 2:.1f}")
+        bar.set("width", f"{WIDEST_BAR:.1f}")
 
 
 def _step(peak: int) -> int:

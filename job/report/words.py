@@ -110,7 +110,7 @@ class Words:
     def period(self, first: datetime, last: datetime) -> str:
         """The days that the data spans, with the times at both ends."""
         if first.date() == last.date():
-            return f"{self.day(first)} {first:%H:%M}–{last:%H:%M}"
+            return f"{self.day(first)} {self.span(first, last, with_day=False)}"
         return self._between(f"{self.day(first)} {first:%H:%M}", f"{self.day(last)} {last:%H:%M}")
 
     def _between(self, start: str, end: str) -> str:

@@ -72,6 +72,12 @@ def test_spans(first: str, last: str, with_day: bool, english_span: str, chinese
     assert Words("zh").span(*ends, with_day) == chinese_span
 
 
+def test_a_period_within_one_minute_is_one_time() -> None:
+    first, last = (datetime.fromisoformat(f"2026-03-02T11:04:0{n}") for n in (1, 9))
+    assert Words("en").period(first, last) == "2 March 2026 11:04"
+    assert Words("zh").period(first, last) == "2026年3月2日 11:04"
+
+
 def test_shares_never_round_to_nothing() -> None:
     assert [share(v) for v in (0.0, 0.0004, 0.31, 0.313, 1.0)] == [
         "0%",
