@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, tzinfo
+from functools import lru_cache
 from hashlib import blake2b
 
 from job.draft import Draft, Drafting
@@ -29,6 +30,8 @@ SLOW_OVER = 1000
 """Tokens of a record on the wire and of its answer above which it goes to the slow lane."""
 LINE_TOKENS = 20
 """Of a record's line on the wire beside its text: id, time, quotes and braces."""
+_NAMES = 4096
+"""Names of users, services and hosts whose masking is remembered in a slice."""
 EXCERPT_CHARACTERS = 200
 
 
@@ -74,6 +77,9 @@ class Cleaner:
         self._hidden: dict[str, int] = {}
         self._settings = settings
         self._skip = _any_of(settings.skip)
+        self._first: datetime | None = None
+        self._last: datetime | None = None
+        self._mask_name = lru_cache(_NAMES)(lambda name: settings.masker.mask(normalise(name)[0]))
         self._drafting = Drafting(
             settings.reference, settings.zone, settings.kind, settings.map, self._hide
         )
@@ -102,7 +108,7 @@ class Cleaner:
         text = self._masked(draft.text)
         tokens = count(text)
         lane: Lane = "slow" if tokens + LINE_TOKENS + RESERVE_TOKENS > SLOW_OVER else "fast"
-        names = {part: self._masked(normalise(name)[0]) for part, name in draft.names.items()}
+        names = {part: self._named(name) for part, name in draft.names.items()}
         for kind, number in self._hidden.items():
             _add(self.counts.masked, kind, number)
         return Record(
@@ -160,6 +166,13 @@ class Cleaner:
             _add(self.counts.masked, kind, number)
         return text
 
+    def _named(self, name: str) -> str:
+        """The name of a user, a session, a service or a host, masked."""
+        name, found = self._mask_name(name)
+        for kind, number in found.items():
+            _add(self.counts.masked, kind, number)
+        return name
+
     def _hide(self, name: str, text: str) -> str:
         """Credentials by the name of their field; counted once the record is not left out."""
         text, found = self._settings.masker.mask_named(name, text)
@@ -175,10 +188,12 @@ class Cleaner:
         _add(counts.langs, record.lang)
         for flag in record.flags:
             _add(counts.flags, flag)
-        if record.time is not None:
-            time = record.time.isoformat()
-            counts.first = min(counts.first or time, time)
-            counts.last = max(counts.last or time, time)
+        time = record.time
+        if time is not None:
+            if self._first is None or time < self._first:
+                self._first, counts.first = time, time.isoformat()
+            if self._last is None or time > self._last:
+                self._last, counts.last = time, time.isoformat()
 
 
 def _add(counts: dict[str, int], name: str, number: int = 1) -> None:

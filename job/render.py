@@ -28,7 +28,19 @@ def leaves(value: Any) -> Iterator[tuple[tuple[str, ...], str]]:
 
     Walks with a stack of its own: hostile data is nested deeper than a program can recurse.
     """
-    stack: list[tuple[tuple[str, ...], Any]] = [((), value)]
+    if isinstance(value, dict):
+        # Most records are flat.
+        for name, inner in value.items():
+            if isinstance(inner, Mapping | list | tuple):
+                yield from _leaves((str(name),), inner)
+            elif text := scalar(inner):
+                yield (str(name),), text
+    else:
+        yield from _leaves((), value)
+
+
+def _leaves(above: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+    stack: list[tuple[tuple[str, ...], Any]] = [(above, value)]
     while stack:
         path, here = stack.pop()
         if isinstance(here, Mapping):
@@ -46,10 +58,16 @@ def leaves(value: Any) -> Iterator[tuple[tuple[str, ...], str]]:
 def key_values(value: Any, hide: Hide, without: Collection[tuple[str, ...]] = ()) -> str:
     """`value` as `a.b=1 c=x`, without the fields at the paths in `without`."""
     parts = []
+    left_out = set(without)
     for path, text in leaves(value):
-        if without and any(path[: len(left_out)] == left_out for left_out in without):
+        if path in left_out or (
+            len(path) > 1 and any(path[:length] in left_out for length in range(1, len(path)))
+        ):
             continue
-        name = next((part for part in reversed(path) if not part.isdigit()), "")
+        if len(path) == 1 and not path[0].isdigit():
+            (name,) = path
+        else:
+            name = next((part for part in reversed(path) if not part.isdigit()), "")
         if name in _VALUES:
             name = _called(value, path) or name
         parts.append(f"{'.'.join(path)}={hide(name, text)}" if path else text)
