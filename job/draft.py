@@ -232,9 +232,11 @@ class _Fields:
     def turns(self) -> list[Any] | None:
         """The turns, if this is a conversation."""
         if "text" in self.mapped:
+            # The messages of a chat were joined: there its text is theirs.
             found = at_path(self.data, self.mapped["text"])
-            turns = json_in(found[1]) if found else None
-            return turns if are_turns(turns) else None
+            if found is not None:
+                turns = json_in(found[1])
+                return turns if are_turns(turns) else None
         for data, shape in ((self.data, self.shape), *(level[1:] for level in self.inner)):
             if turns := find_turns(data, shape):
                 return turns

@@ -98,6 +98,7 @@ def plan_run(settings: Settings, keep: bool) -> RunPlan:
         [spec.path for spec in settings.inputs],
         reference=settings.reference,
         zone=settings.zone,
+        maps=[spec.map for spec in settings.inputs],
         written=_written(settings),
     )
     masker = _make_masker(settings, keep)

@@ -51,10 +51,10 @@ def appearing(place: Place) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         os.replace(hidden.path, place.path)
     except BaseException as error:
-        if isinstance(error, OSError) and error.errno and not error.filename:
-            # What a write raises does not say to which file.
-            error.filename = place.path
         hidden.unlink()
+        if isinstance(error, OSError) and error.errno and not error.filename:
+            # A write does not say to which file, and Ray Data puts its advice in a name's place.
+            raise OSError(error.errno, f"{error.strerror}: {place.path}") from error
         raise
 
 

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from job import times
-from job.read.chats import are_messages
+from job.read.chats import NO_NAMES, ChatNames, are_messages
 from job.read.containers import Woven, find_woven, is_docker, timed_streams
 from job.read.dialect import Dialect, find_dialect, is_table
 from job.read.documents import array_path, is_document
@@ -50,7 +50,8 @@ class Format:
 
     `timed`: records open with a time (text, logfmt, mixed). `path`: the keys from the outside in
     to the array that holds the records of a JSON object. `dialect`: of a csv. `woven`: how its
-    lines name the streams they belong to; `timed_streams`: those whose records open with a time.
+    lines name the streams they belong to; `timed_streams`: those whose records open with a time;
+    `chat_names`: what messages of chats call their session and text.
     """
 
     name: FormatName
@@ -59,6 +60,7 @@ class Format:
     dialect: Dialect | None = None
     woven: Woven | None = None
     timed_streams: tuple[str, ...] = ()
+    chat_names: ChatNames = NO_NAMES
 
     @property
     def shown(self) -> str:
@@ -77,8 +79,11 @@ class Sample:
     elsewhere: Sequence[str] = ()
 
 
-def find_format(sample: Sample, is_time: Callable[[str], bool]) -> Format:
-    """The format of a file. `is_time`: whether the text of a cell is a time."""
+def find_format(
+    sample: Sample, is_time: Callable[[str], bool], names: ChatNames = NO_NAMES
+) -> Format:
+    """The format of a file. `is_time`: whether the text of a cell is a time; `names`: what the
+    input's map says of chats."""
     form = _find_form(sample, is_time)
     text = repair(sample.text.lstrip("\ufeff"))
     if form.name in ("text", "csv") and not is_table(extension_of(sample.name)):
@@ -90,8 +95,8 @@ def find_format(sample: Sample, is_time: Callable[[str], bool]) -> Format:
         rows = _rows(text, form)
         if form.name == "jsonl" and sum(map(is_docker, rows)) >= max(_DOCKER_SHARE * len(rows), 1):
             return replace(form, woven="docker", timed_streams=timed_streams("docker", rows))
-        if are_messages(rows):
-            return replace(form, woven="chat")
+        if are_messages(rows, names):
+            return replace(form, woven="chat", chat_names=names)
     return form
 
 

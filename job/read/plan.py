@@ -8,7 +8,7 @@ the same plan on every machine.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date, tzinfo
@@ -17,6 +17,7 @@ from itertools import islice, pairwise
 from job import times
 from job.errors import InputError
 from job.place import Place
+from job.read.chats import ChatNames
 from job.read.dialect import heading_length, row_cuts
 from job.read.encoding import Encoding
 from job.read.formats import LINE_FORMATS, Format, Sample, find_format
@@ -89,12 +90,14 @@ def plan_inputs(
     reference: date,
     zone: tzinfo,
     slice_bytes: int = SLICE_BYTES,
+    maps: Sequence[Mapping[str, str]] = (),
     written: Iterable[Place] = (),
 ) -> Plan:
     """How the files below the inputs (paths, folders, globs, URIs) are read.
 
     `reference` and `zone` complete times that are written without a date or an offset.
-    `slice_bytes`: about how large a slice becomes. `written`: files and folders that the run itself
+    `slice_bytes`: about how large a slice becomes. `maps`: of each input, what its fields are
+    called. `written`: files and folders that the run itself
     writes and must not read. Raises InputError for an input that holds no file, and for one on a
     network that fails.
     """
@@ -103,17 +106,24 @@ def plan_inputs(
     def is_time(text: str) -> bool:
         return times.parse(text, reference, zone) is not None
 
+    def names(file: Found) -> ChatNames:
+        mapped = maps[file.input] if maps else {}
+        return ChatNames(mapped.get("session"), mapped.get("text"))
+
     with ThreadPoolExecutor(_OPENERS) as pool:
-        files = pool.map(lambda file: _plan_file(file, is_time, slice_bytes), found)
+        files = pool.map(lambda file: _plan_file(file, is_time, slice_bytes, names(file)), found)
         return Plan(tuple(files), ignored)
 
 
-def _plan_file(file: Found, is_time: Callable[[str], bool], slice_bytes: int) -> FilePlan:
+def _plan_file(
+    file: Found, is_time: Callable[[str], bool], slice_bytes: int, names: ChatNames
+) -> FilePlan:
     problem, form, cuts = None, Format("text"), [0, None]
     look = Look()
     try:
         look = look_at(file.location, file.size)
-        form = find_format(Sample(file.name, look.text, look.complete, look.elsewhere), is_time)
+        sample = Sample(file.name, look.text, look.complete, look.elsewhere)
+        form = find_format(sample, is_time, names)
         cuts = _cuts(file, look, form, slice_bytes)
         problem = look.damage
     except OSError as error:

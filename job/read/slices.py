@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from job.place import Place
 from job.read.chats import goes_on, join_messages, message_lines
@@ -80,7 +81,8 @@ def _records(part: Slice, stream: ByteStream, begin: int) -> Iterator[Raw | Reje
     # Which rows belong to this slice is the weave's to say.
     if form.woven == "chat":
         rows = _rows(part, stream, begin, part.end if form.dialect else None)
-        lines, weave = message_lines(rows), Weave(goes_on, join_messages)
+        lines = message_lines(rows, form.chat_names)
+        weave = Weave(goes_on, partial(join_messages, names=form.chat_names))
     else:
         weave = Weave(Continuing(frozenset(form.timed_streams)), join_lines)
         if form.woven == "docker":

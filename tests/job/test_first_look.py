@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -119,3 +120,20 @@ def test_a_plan_shows_records_and_reasons() -> None:
     assert "  (the first records of 10 files are shown)" in lines
     assert "read      0 = 0 records + 0 rejected + 0 skipped (3 since)" in lines
     assert lines[-1] == "warning   look out"
+
+
+def test_a_map_can_say_what_the_messages_of_a_chat_are_called(tmp_path: Path) -> None:
+    chats = tmp_path / "chats.jsonl"
+    lines = [
+        {"cid": 1, "who": "u1", "speaker": "a", "line": "hi"},
+        {"cid": 2, "who": "u2", "speaker": "a", "line": "yo"},
+        {"cid": 1, "who": "u1", "speaker": "b", "line": "hello"},
+    ]
+    chats.write_text("\n".join(map(json.dumps, lines)))
+    names = "{text: line, session: cid, user: who}"
+    plan = planned(tmp_path, f"- {{path: {chats}, kind: conversation, map: {names}}}\n")
+    assert plan.warnings == ()
+    assert [(r.session, r.user, r.text) for r in plan.looks[0].shown] == [
+        ("1", "u1", "a: hi\nb: hello"),
+        ("2", "u2", "a: yo"),
+    ]

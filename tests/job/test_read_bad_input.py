@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import date
 from pathlib import Path
 
 import pytest
 import zstandard
 
-from job.records import Raw, Rejected
+from job.records import Raw, Record, Rejected, records_to_table
 from tests.job.cleaning import cleaner
 from tests.job.reading import planned, records, rows, rows_of, values
 
@@ -241,3 +242,76 @@ def test_a_very_long_line_is_read_and_a_longer_one_rejected(tmp_path: Path) -> N
     assert [len(str(row.value)) > 1000 for row in kept] == [False, True, False]
     (row,) = rejections(found)
     assert (row.reason, row.position) == ("too_long", 9 + len(long))
+
+
+def test_a_key_first_seen_at_row_1000(tmp_path: Path) -> None:
+    lines = [{"a": 1, "b": None}] * 999 + [{"a": 1, "b": "x", "late": {"c": [1]}}]
+    for name, text in (
+        ("a.jsonl", "\n".join(map(json.dumps, lines))),
+        ("a.json", json.dumps(lines)),
+    ):
+        found = records(tmp_path / name, text.encode())
+        assert [record.value for record in found] == lines
+        cleaned = [row for raw in found if isinstance(row := cleaner().clean(raw), Record)]
+        assert records_to_table(cleaned)["text"][-1].as_py() == "a=1 b=x late.c=1"
+
+
+def test_crlf_in_a_quoted_cell_at_the_edge_of_a_slice(tmp_path: Path) -> None:
+    rows = [f'{number},"one\r\ntwo ""{number}"""' for number in range(200)]
+    data = "\r\n".join(["id,text", *rows]).encode()
+    expected = [{"id": str(n), "text": f'one\ntwo "{n}"'} for n in range(200)]
+    for slice_bytes in (10, 11, 23, 1 << 20):
+        file = planned(tmp_path / "a.csv", data, slice_bytes)
+        assert (len(file.slices) > 50) == (slice_bytes < 100)
+        assert [row.value for row in rows_of(file) if isinstance(row, Raw)] == expected
+
+
+def test_a_stack_trace_across_the_edge_of_a_slice(tmp_path: Path) -> None:
+    trace = "2024-03-05 12:00:00 ERROR boom\nTraceback (most recent call last):\n  File x\nE: bad"
+    data = "\n".join([trace, "2024-03-05 12:00:01 INFO fine", trace]).encode()
+    for slice_bytes in range(1, len(data), 7):
+        file = planned(tmp_path / "a.log", data, slice_bytes)
+        found = [row.value for row in rows_of(file) if isinstance(row, Raw)]
+        assert found == [trace, "2024-03-05 12:00:01 INFO fine", trace]
+
+
+def test_json_then_logfmt_then_a_trace_in_one_file(tmp_path: Path) -> None:
+    trace = "Traceback (most recent call last):\n  File x\nKeyError: 'a'"
+    data = f'{{"level": "info", "msg": "a"}}\nlevel=warn msg=b\n{trace}\nlevel=info msg=c\n'
+    found = records(tmp_path / "a.log", data.encode())
+    assert [(row.form, row.value) for row in found] == [
+        ("json", {"level": "info", "msg": "a"}),
+        ("logfmt", {"level": "warn", "msg": "b"}),
+        ("text", trace),
+        ("logfmt", {"level": "info", "msg": "c"}),
+    ]
+
+
+def test_many_notations_and_zones_of_time_in_one_file(tmp_path: Path) -> None:
+    lines = {
+        "2024-03-05 12:00:00,5 a": "2024-03-05T12:00:00.500000+00:00",
+        "1709640000 b": "2024-03-05T12:00:00+00:00",
+        "1709640000123 c": "2024-03-05T12:00:00.123000+00:00",
+        "2024-3-5 1:2:3 d": "2024-03-05T01:02:03+00:00",
+        "2024-03-05T12:00:00+08:00 e": "2024-03-05T04:00:00+00:00",
+        "2024-03-05 12:00:00 PST f": "2024-03-05T20:00:00+00:00",
+        "Mar  5 12:00:00 h app: g": "2024-03-05T12:00:00+00:00",
+    }
+    found = records(tmp_path / "a.log", "\n".join(lines).encode())
+    cleaning = cleaner(reference=date(2024, 3, 6))
+    times = [cleaned.time for raw in found if isinstance(cleaned := cleaning.clean(raw), Record)]
+    assert [time and time.isoformat() for time in times] == list(lines.values())
+
+
+def test_syslog_without_a_year_across_new_year(tmp_path: Path) -> None:
+    data = b"Dec 31 23:59:59 h app: old\nJan  1 00:00:01 h app: new\n"
+    cleaning = cleaner(reference=date(2024, 1, 1))
+    rows = [cleaning.clean(raw) for raw in records(tmp_path / "a.log", data)]
+    years = [row.time.year for row in rows if isinstance(row, Record) and row.time]
+    assert years == [2023, 2024]
+
+
+def test_files_that_are_empty_are_no_trouble(tmp_path: Path) -> None:
+    for number, data in enumerate((b"", b"\n \n", b"\xef\xbb\xbf", b"\xff\xfe")):
+        for name in ("a.log", "a.json", "a.jsonl", "a.csv"):
+            assert rows(tmp_path / f"{number}{name}", data) == []
