@@ -40,7 +40,7 @@ def test_a_run_on_a_full_disk_says_so_and_the_same_command_goes_on(
     tmp_path: Path, disk: Path
 ) -> None:
     write_logs(tmp_path / "logs", 2, 5000)
-    words = [
+    words: list[str | Path] = [
         *("run", tmp_path / "logs", "--out", disk / "retro", "--provider", "extractive"),
         *("--answers", tmp_path / "answers.db", "--timezone", "UTC"),
     ]
