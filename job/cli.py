@@ -22,6 +22,7 @@ import typer
 from rich.console import Console
 
 from job.boundary import as_job_error
+from job.check_command import check
 from job.config import resolve
 from job.errors import StoppedEarly, UsageError
 from job.known_command import known
@@ -60,6 +61,7 @@ from job.options import (
 )
 from job.place import Place
 from job.printable import printable
+from job.show_command import show
 from job.simulate import simulate
 from job.store import store_words
 
@@ -249,76 +251,18 @@ def report(
             print(printable(str(root / "report.html")))
 
 
-@app.command()
-def check(
-    base_url: BaseUrl = None,
-    model: Model = None,
-    api_key_env: ApiKeyEnv = None,
-    provider: ProviderName = None,
-    context: Context = None,
-    config: Config = None,
-    together: Annotated[
-        int,
-        typer.Option(min=0, max=20, help="Also send so many tiny requests at once.", metavar="N"),
-    ] = 0,
-    json: Json = False,
-) -> None:
-    """Ask the provider for one tiny answer: does it work, what does it take, what does it allow.
-
-    Sends one request to the model, and one more for each feature that is refused: at most 6.
-    Exit codes: 0 it answers, 2 URL, model or key are wrong, 1 it fails or is busy.
-    """
-    flags = Flags(
-        base_url=base_url,
-        model=model,
-        api_key_env=api_key_env,
-        provider=provider,
-        context=context,
-        config=config,
-    )
+@app.command(name="check", help=check.__doc__)
+@functools.wraps(check)
+def _check(**values: Any) -> None:
     with _exit_codes():
-        from job.check import check as check_provider
-
-        checked = check_provider(flags, together)
-        if json:
-            sys.stdout.write(orjson.dumps(checked.as_json()).decode() + "\n")
-        else:
-            for line in checked.lines():
-                print(line)
-    raise typer.Exit(checked.exit_code)
+        check(**values)
 
 
-@app.command()
-def show(
-    folder: Annotated[str, typer.Argument(help="Folder of a run.", metavar="DIR")],
-    theme: Annotated[
-        str | None, typer.Option(help="Id of a theme, or enough of its beginning.", metavar="ID")
-    ] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(min=0, help="Records shown, 0: all. [default: 20; with --json all]"),
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Show a theme of a run with the records behind it; without --theme, list the themes.
-
-    With --json, one line of JSON per record (or per theme).
-    """
+@app.command(name="show", help=show.__doc__)
+@functools.wraps(show)
+def _show(**values: Any) -> None:
     with _exit_codes():
-        from job import inspect_theme
-
-        found = inspect_theme.read_report(folder)
-        if theme is None:
-            lines = inspect_theme.list_json(found) if json else inspect_theme.list_lines(found)
-        else:
-            chosen = inspect_theme.find_theme(found, theme)
-            if json:
-                lines = inspect_theme.json_lines(folder, chosen, limit or 0)
-            else:
-                most = inspect_theme.SHOWN_RECORDS if limit is None else limit
-                lines = inspect_theme.shown_lines(folder, chosen, most)
-        for line in lines:
-            print(line)
+        show(**values)
 
 
 @app.command(name="known", help=known.__doc__)
