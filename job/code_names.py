@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from job.extractive.advice import gravest_word
 from job.instructions import Language
 from job.records import SEVERITIES, Basis, Severity
 from job.text import language as language_of
@@ -23,6 +24,12 @@ _SHARE = 1 / 3
 """Of a theme's issues that must be of a severity or worse for the theme to have it: the most
 frequent one counts, but a third of graver ones outweighs a majority of lighter ones."""
 
+_WORDS_SHOWN = 3
+_COMPARED = 200
+_FEWEST = 3
+"""Different events from which on the most typical one can be told; so many are compared."""
+_LATIN_WORD = re.compile(r"[a-z][a-z'-]+")
+_HAN_RUN = re.compile("[\u4e00-\u9fff]+")
 _CLAUSE_END = re.compile(r"[。！？；，;!?\n]|[.,:](?=\s)")
 
 
@@ -109,7 +116,7 @@ def severity_of(counts: Counter[Severity]) -> Severity:
 def code_name(theme: ThemeInput, language: Language) -> ThemeName:
     """The name that code gives `theme`, from issues in `language` where it has any."""
     own = [i for i in theme.issues if language_of(i.event) == language] or list(theme.issues)
-    event = own[0].event
+    event = typical_event(own)
     cause = _most_frequent(own, lambda issue: issue.cause)
     bases: Counter[Basis | None] = Counter()
     for (_, basis), count in theme.aspects.items():
@@ -121,9 +128,35 @@ def code_name(theme: ThemeInput, language: Language) -> ThemeName:
         basis="stated" if bases["stated"] > bases["inferred"] else "inferred",
         action=_most_frequent(own, lambda issue: issue.suggestion),
         severity=severity_of(theme.severities),
-        severity_reason=severity_reason(theme.severities, language),
+        severity_reason=severity_reason(theme.severities, language)
+        + _spoken_of(theme, severity_of(theme.severities), language),
         named_by="code",
     )
+
+
+def typical_event(issues: Sequence[ThemeIssue]) -> str:
+    """The event whose words most of the theme's events share, so that a name tells what happened
+    to all and not to whom it happened once; of equally shared ones the first."""
+    events = list(dict.fromkeys(issue.event for issue in issues))[:_COMPARED]
+    if len(events) < _FEWEST:
+        return events[0]
+    told = {event: _pieces(event) for event in events}
+    shared: Counter[str] = Counter(piece for pieces in told.values() for piece in pieces)
+
+    def commonness(event: str) -> float:
+        pieces = told[event]
+        # The square root keeps a mere "it failed" from winning by its few words.
+        return sum(shared[piece] - 1 for piece in pieces) / max(len(pieces), 1) ** 0.5
+
+    return max(events, key=commonness)
+
+
+def _pieces(event: str) -> frozenset[str]:
+    """The words of an event; of Chinese, which writes none apart, the pairs of characters."""
+    found = set(_LATIN_WORD.findall(event.lower()))
+    for run in _HAN_RUN.findall(event):
+        found.update(run[i : i + 2] for i in range(len(run) - 1))
+    return frozenset(found)
 
 
 def title_of(event: str) -> str:
@@ -163,6 +196,23 @@ def severity_reason(counts: Counter[Severity], language: Language) -> str:
     listed = ", ".join(f"{counts[s]} {s}" for s in present)
     worse = "" if severity == SEVERITIES[-1] else " or worse"
     return f"Of {total} issues: {listed}; at least a third are {severity}{worse}"
+
+
+def _spoken_of(theme: ThemeInput, severity: Severity, language: Language) -> str:
+    """The words of harm that issues of a high or critical theme use, the most frequent first."""
+    if SEVERITIES.index(severity) < SEVERITIES.index("high"):
+        return ""
+    found: Counter[str] = Counter()
+    for issue in theme.issues:
+        if SEVERITIES.index(issue.severity) >= SEVERITIES.index(severity):
+            word = gravest_word(f"{issue.event} {issue.cause or ''}")
+            found.update({word: issue.count} if word else {})
+    shown = [word for word, _ in found.most_common(_WORDS_SHOWN)]
+    if not shown:
+        return ""
+    if language == "zh":
+        return "；其中提到" + "、".join(f"“{word}”" for word in shown)
+    return "; they speak of " + ", ".join(f"“{word}”" for word in shown)
 
 
 def _most_frequent(

@@ -32,6 +32,8 @@ _CRITICAL = _any(
     入侵 被黑 受伤 起火 着火 冒烟 触电 漏电 中毒 爆炸 危险 晕倒 出血
     """,
 )
+CERTAIN = 3
+"""The weight of failure (see `Tone`) of what plainly failed."""
 _CRASH = _any(r"crash\w* panic\w* died killed", "崩溃 死机")
 _HIGH = _any(
     r"""
@@ -63,7 +65,9 @@ def severity(said: str, failure: int, level: str | None, rating: float | None) -
         return "critical"
     if _CRASH.search(low):
         return "critical" if level == "error" else "high"
-    if level == "warning" or (rating is not None and rating >= 4):
+    if level == "warning":
+        return "medium" if failure == CERTAIN else "low"
+    if rating is not None and rating >= 4:
         return "low"
     if level == "error" or (failure and _HIGH.search(low)):
         return "high"
@@ -102,18 +106,40 @@ _ADVICE = (
     ),
     _Advice(
         _any(
-            r"time[sd]?[_-]?outs? slow\w* lag\w* sluggish late delay\w* wait\w* overdue forever",
-            "超时 慢 卡顿 延[误迟] 等了 排队 迟 拖 晚点 逾期",
+            r"""
+            exceed\w* (?:is|are|was|were|became|got|disk)_full quota limit insufficient not_enough
+            ran_out running_out out_of_(?:memory|space|stock|disk) overflow\w* throttl\w* shortage
+            short_of exhausted no_free used_up none_(?:is_)?(?:idle|free|left)
+            no_\w+_connection_(?:was_)?(?:free|available|within|in_time)
+            """,
+            "不足 不够用 不够了 超出 超限 溢出 耗尽 用完 用光 占满 抢完 [已写装塞存爆]满 达上限"
+            " 到了上限 为零 缺货 拿不到[^，。]{0,4}连接 没有(?:拿|等)到[^，。]{0,6}连接",
         ),
         {
-            "en": "Measure where the time goes and set a limit that is watched: {it}",
-            "zh": "定位耗时环节，设定时限并加以监控：{it}",
+            "en": "Raise what ran short or lower the demand, and warn earlier: {it}",
+            "zh": "扩充不足的资源或降低用量，并提前预警：{it}",
+        },
+    ),
+    _Advice(
+        _any(r"expired? expires lapsed", "过期 到期 失效(?!率)"),
+        {
+            "en": "Renew it and remind before it runs out: {it}",
+            "zh": "及时更新，并在到期前提醒：{it}",
         },
     ),
     _Advice(
         _any(
-            r"charg\w+ bill\w* refund\w* money overcharg\w* deducted paid",
-            "扣[款费钱了] 多收 退款 收费 押金 的钱",
+            r"outdated out_of_date not_(?:been_)?updated long_ago", "过时 没有?更新 老黄历 未更新"
+        ),
+        {
+            "en": "Bring it up to date, and name who keeps it so: {it}",
+            "zh": "更新内容，并明确由谁持续维护：{it}",
+        },
+    ),
+    _Advice(
+        _any(
+            r"charg\w+ bill(?:ed|ing|s)? refund\w* money overcharg\w* deducted",
+            "扣[款费钱了] 多收 退款 乱?收费 押金 的钱",
         ),
         {
             "en": "Check the amounts, pay back what is owed and close the gap: {it}",
@@ -122,28 +148,19 @@ _ADVICE = (
     ),
     _Advice(
         _any(
-            r"""
-            exceed\w* full quota limit insufficient not_enough ran_out out_of overflow\w* throttl\w*
-            shortage lack\w* empty exhausted
-            """,
-            "不足 不够 超出 超限 溢出 耗尽 用完 满了 缺",
+            r"time[sd]?[_-]?outs? slow\w* lag\w* sluggish late delay\w*"
+            r" waited waiting overdue forever",
+            "超时 (?:太|很|好|更|变)慢 慢查询 卡顿 延[误迟] 等了 排队 迟到 迟迟 拖 晚点 逾期 积压",
         ),
         {
-            "en": "Raise what ran short or lower the demand, and warn earlier: {it}",
-            "zh": "扩充不足的资源或降低用量，并提前预警：{it}",
-        },
-    ),
-    _Advice(
-        _any(r"expired? expires lapsed outdated", "过期 到期 失效"),
-        {
-            "en": "Renew it and remind before it runs out: {it}",
-            "zh": "及时更新，并在到期前提醒：{it}",
+            "en": "Measure where the time goes and set a limit that is watched: {it}",
+            "zh": "定位耗时环节，设定时限并加以监控：{it}",
         },
     ),
     _Advice(
         _any(
-            r"not_found no_such missing lost gone vanish\w* disappear\w* does_not_exist",
-            "丢失 不见 消失 没了 找不 不存在 缺失 未找到",
+            r"no_such lost vanish\w* disappear\w* went_missing",
+            "丢失 不见了 遗失 弄丢 找不到 缺失 未找到",
         ),
         {
             "en": "Find where it went, restore it and keep it from getting lost: {it}",
@@ -153,10 +170,11 @@ _ADVICE = (
     _Advice(
         _any(
             r"""
-            nobody no_one never_(?:repl|answer)\w* no_(?:reply|response|answer) unanswered ignor\w+
-            rude\w* unhelpful unprofessional shrug\w*
+            nobody_(?:answer|repl|respond|came|help)\w* no_one_(?:answer|repl|respond|came|help)\w*
+            never_(?:repl|answer)\w* no_(?:reply|response) unanswered ignored rude\w* unhelpful
+            unprofessional shrug\w*
             """,
-            "没人 无人 不理 不回 态度 敷衍 推脱 推诿",
+            "[没无]人(?:理|管|接|回|应|处理|答|问) 不理 不回复 态度 敷衍 推脱 推诿",
         ),
         {
             "en": "Name who answers such requests and within what time: {it}",
@@ -166,10 +184,12 @@ _ADVICE = (
     _Advice(
         _any(
             r"""
-            refused? unreachable unavailable offline disconnect\w* (?:is|are|was|went)_down
-            unresponsive no_connection
+            connection_refused refused_(?:the_)?connection unreachable unavailable offline
+            disconnect\w* (?:is|are|was|were|went)_down unresponsive no_connection no_route
+            (?:contacting|connect(?:ing)?_to|reach(?:ing)?)
             """,
-            "拒绝 连不 断[开线网] 离线 不可用 无响应 掉线 打不通",
+            "拒绝连接 连接[^，。]{0,4}拒绝 连不[上通] 断[开线网连] 离线 不可用 无响应 掉线"
+            " 打不通 不可达",
         ),
         {
             "en": "Check that the other side is up and reachable, and plan for its absence: {it}",
@@ -178,8 +198,8 @@ _ADVICE = (
     ),
     _Advice(
         _any(
-            r"crash\w* panic\w* exception died killed freez\w+ frozen hangs hung stuck",
-            "崩溃 闪退 死机 卡死 卡住 异常",
+            r"crash\w* panic\w* exception freez\w+ frozen hangs hung",
+            "(?<!我)(?<!我都)(?<!心态)崩溃 闪退 死机 卡死 异常",
         ),
         {
             "en": "Reproduce it, fix the fault and cover it with a test: {it}",
@@ -190,9 +210,10 @@ _ADVICE = (
         _any(
             r"""
             wrong\w* incorrect\w* mistake\w* invalid mismatch\w* inaccurate inconsistent
-            duplicate\w* twice
+            duplicate\w* twice made[_ ]up mak(?:es|ing)_things_up
             """,
-            "错 不一致 不符 不对 不准 有误 重复 无效",
+            "错误 出错 [弄搞写发送上算记认配装拿找]错 错了 不一致 不符 不准 有误 重复"
+            " 无效 编造 瞎编 假的",
         ),
         {
             "en": "Correct it, and check the step that let it through: {it}",
@@ -201,8 +222,9 @@ _ADVICE = (
     ),
     _Advice(
         _any(
-            r"broken? damag\w+ crack\w* torn leak\w* worn defect\w* faulty dirty scratch\w* dead",
-            "坏 破 裂 漏 碎 脏 磨损 脱落 划痕 故障",
+            r"broken? damag\w+ crack\w* torn leak\w* worn_out defect\w* faulty dirty scratch\w*",
+            "[弄摔压碰打]坏 坏了 破[损了洞裂] 碎了 断裂 开裂 漏[水油电气液] 很?脏 磨损"
+            " 脱落 划痕 故障",
         ),
         {
             "en": "Repair or replace it, and inspect the others of its kind: {it}",
@@ -216,11 +238,22 @@ _OTHERWISE: dict[Basis, dict[Language, str]] = {
 }
 
 
-def suggestion(event: str, cause: str, basis: Basis, language: Language) -> str:
-    """What to do about it, by the kind of failure that the cause, else the event, names."""
+def suggestion(event: str, cause: str | None, basis: Basis, language: Language) -> str:
+    """What to do about it, by the kind of failure that the cause, else the event, names. `cause`:
+    None where the record gives none."""
+    it = cause or event
     for said in (cause, event):
-        low = fold(said)
+        low = fold(said or "")
         for advice in _ADVICE:
             if advice.names.search(low):
-                return advice.text[language].replace("{it}", cause)
-    return _OTHERWISE[basis][language].replace("{it}", cause)
+                return advice.text[language].replace("{it}", it)
+    return _OTHERWISE[basis if cause else "inferred"][language].replace("{it}", it)
+
+
+def gravest_word(said: str) -> str | None:
+    """The word for the worst harm that is spoken of, if it is a grave one."""
+    low = fold(said)
+    for pattern in (_CRITICAL, _CRASH, _HIGH):
+        if match := pattern.search(low):
+            return match[0].strip()
+    return None

@@ -23,11 +23,11 @@ NOTE: dict[Language, str] = {
     "en": (
         "No language model was used. Fixed rules of Chinese and English picked out the clauses "
         "that tell of failures, complaints and praise. What is said without such words is missed, "
-        "irony is taken at its word, and a cause that the text does not state repeats the event."
+        "irony is taken at its word, and where the text states no cause, none is given."
     ),
     "zh": (
         "本次未使用语言模型，由固定的中英文语言规则挑出表示故障、抱怨和称赞的语句。"
-        "不带这类词语的问题会被漏掉，反话会按字面理解；原文没有写明原因时，原因一栏只是重复事件本身。"
+        "不带这类词语的问题会被漏掉，反话会按字面理解；原文没有写明原因时，不给出原因。"
     ),
 }
 """What a report that this analyst made must say of itself."""

@@ -28,7 +28,9 @@ class Split(NamedTuple):
 
 def split(low: str, start: int, end: int, rules: tuple[Grammar, ...]) -> Split | None:
     """The first effect and cause that a connective joins in the span, the surest first."""
-    end = min(end, start + _LONGEST)
+    if end > start + _LONGEST:
+        space = low.rfind(" ", start + _LONGEST // 2, start + _LONGEST)
+        end = space if space > 0 else start + _LONGEST
     for rule in rules:
         for connective in rule.connectives:
             match = connective.pattern.match(low, start, end)

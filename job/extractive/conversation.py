@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 
 from job.extractive.cause import hollow
-from job.extractive.issues import explanation, praise, problem, widened
+from job.extractive.issues import explanation, is_praise, praise, problem, widened
 from job.extractive.reading import Clause, Reading, Span, read_clauses, worst_of
 from job.extractive.spans import Turn, clauses, sentences, size, turns
 from job.extractive.tone import NONE, tone
@@ -32,6 +32,7 @@ BRIEF = 250
 LEAST_EXPLAINED = 6
 """The `size` (three words, six characters) of an explanation; less is a name or a "yes"."""
 _COMMA = re.compile(r"[,，:：;；]\s*")
+_BARE = re.compile(r"^\W+|\W+$")
 APOLOGETIC = 2
 """Sentences at the beginning of a turn in which an assistant says what it cannot do."""
 
@@ -50,11 +51,21 @@ def conversation_answer(reading: Reading) -> Answer:
     for turn in said:
         if not turn.user and (admitted := _admitted(reading, turn)):
             return Answer("problem", (problem(reading, admitted, worst_of(admitted)),))
-    pleased = [clause for clause in found if clause.tone.praise >= OUTSPOKEN]
+    pleased = [clause for clause in found if _outspoken(reading, clause)]
     pleased = pleased or _thanked(reading, said, found)
     if pleased:
         return Answer("positive", (praise(reading, pleased),))
     return Answer("normal" if size(reading.low) >= SPARSE else "unclear")
+
+
+def _outspoken(reading: Reading, clause: Clause) -> bool:
+    """Whether the clause praises plainly, and not only agrees ("perfect", 那挺好的)."""
+    said = _BARE.sub("", reading.low[slice(*clause.span)])
+    return (
+        clause.tone.praise >= OUTSPOKEN
+        and is_praise(reading, clause)
+        and not any(rule.assent.fullmatch(said) for rule in reading.rules)
+    )
 
 
 def _tells_of_trouble(found: Sequence[Clause]) -> bool:
@@ -87,12 +98,25 @@ def _acknowledged(reading: Reading, said: Sequence[Turn], found: Sequence[Clause
     """What the user reported in words without a sign, and the other side took for a problem: it
     said sorry, or spoke in a few words of a failure itself."""
     low, rules = reading.low, reading.rules
+    if _asks_for_work(reading, said):
+        return []
     for told, reply in _answers(said, found):
         sorry = any(rule.apology.search(low, reply.start, reply.end) for rule in rules)
         brief = reply.end - reply.start <= BRIEF
         if sorry or (brief and tone(low, reply.start, reply.end, rules).failure >= 2):
             return told
     return []
+
+
+def _asks_for_work(reading: Reading, said: Sequence[Turn]) -> bool:
+    """Whether the conversation opens with a task: what comes later is about that work."""
+    first = next((turn for turn in said if turn.user), None)
+    if first is None:
+        return False
+    opening = next(sentences(reading.low, first.start, first.end), (first.start, first.end))
+    return any(rule.task.match(reading.low, *opening) for rule in reading.rules) and not any(
+        rule.about_self.search(reading.low, *opening) for rule in reading.rules
+    )
 
 
 def _thanked(reading: Reading, said: Sequence[Turn], found: Sequence[Clause]) -> list[Clause]:

@@ -157,6 +157,7 @@ _TASK = words(
     write compose draft generate create explain describe summari[sz]e translate list imagine act
     pretend rewrite rephrase design suggest provide compare discuss analy[sz]e classify extract
     identify evaluate solve calculate complete edit develop outline propose convert implement
+    embrace assume take_on step_into
     read rate answer modify revise shorten expand continue repeat remove replace add use make
     do_(?:the|it|that) let_us give_(?:me|us)?_?(?:an?|some|\d+|the_(?:definition|steps)) which who
     what(?:'s|_is|_are|_was|_were|_do|_does|_did|_would|_if|_could|_can|_should|_kind|_time)
@@ -212,13 +213,15 @@ _STOPS = r"[\s,;:.!?)(\"'-]+"
 GRAMMAR = Grammar(
     signs=SIGNS,
     connectives=CONNECTIVES,
-    task=re.compile(rf"(?:{_ASKING} )*{_TASK}\b"),
+    task=re.compile(rf"(?:{_ASKING},? )*{_TASK}\b"),
     about_self=re.compile(
-        r"\b(?:my|our|why (?:is|was|did|does|has|are|were|do|can't|cannot|won't|isn't))\b"
+        r"\b(?:my|our(?! (?:conversation|chat|discussion|interview))|"
+        r"why (?:is|was|did|does|has|are|were|do|can't|cannot|won't|isn't))\b"
     ),
     admission=re.compile(rf"\b{_ADMISSION}\b"),
     apology=re.compile(
-        r"\b(?:sorry|apolog\w+|my (?:mistake|bad)|regret\w*|you(?:'re| are) (?:right|correct))\b"
+        r"\b(?:sorry(?! for (?:the |any )?(?:doubt|wait|delay|confusion|interruption))|"
+        r"apolog\w+|my (?:mistake|bad)|regret\w*|you(?:'re| are) (?:right|correct))\b"
     ),
     finding=re.compile(
         r"\b(?:found|traced|checked|looked into|confirm(?:s|ed)?|turns? out|"
@@ -261,7 +264,7 @@ GRAMMAR = Grammar(
     ),
     trailing=re.compile(
         rf"(?:{_STOPS}(?:but|and|so|or|yet|because|as))?{_STOPS}"
-        r"(?:(?:thanks|thank you|please(?: help| advise| fix)?|help|again|any ideas|"
+        r"(?:(?:thanks|thank you|please(?: help| advise| fix)?|(?<=[,.!?;] )help|again|any ideas|"
         r"can (?:someone|you|anyone) .*|what should i do|why)[\s.!?]*)?$"
     ),
     pronoun=re.compile(
@@ -272,5 +275,13 @@ GRAMMAR = Grammar(
         r"(?:[^,]{0,40}\b(?:said|says|told(?: (?:me|us))?|explained|found|think|thinks|guess|"
         r"believe|that|saw|see|learn(?:ed|t))\b)?\s*(?:it|this|that|which|they|these)?\s*"
         r"(?:is|was|were|are|'s|has been|seems to be|all|probably|apparently|maybe)*\s*"
+    ),
+    no_praise=re.compile(
+        r"^(?:is|are|do|does|did|can|could|would|will|should|what|which|who|where|when|why|how)\b"
+        r"|\bhave an? |\b(?:no need|should|hope|hopefully|wish|if|supposed to|used to)\b"
+    ),
+    assent=re.compile(
+        r"(?:(?:ok(?:ay)?|oh|yes|yeah|well|and|that|it|this|all|is|'s|sounds?|looks?|very|just|so"
+        r"|really)[\s,]*)*(?:great|good|perfect|awesome|excellent|nice|fine|cool|wonderful|amazing)"
     ),
 )

@@ -40,7 +40,8 @@ _PRAISE = words(
     grateful kudos well_done recommend(?:ed)? best favou?rite worth_(?:it|every|the)
     beautiful(?:ly)? delicious tasty spotless flawless(?:ly)? (?:five|5)_stars? top[-_]notch
     first[-_]class thrilled stunning gorgeous generous courteous attentive life-?saver
-    made_my_day like_a_charm smooth(?:ly|est)? exceptional(?:ly)? polite
+    made_my_day full_marks (?:just|exactly)_what_(?:i|we)_(?:wanted|needed) like_a_charm
+    smooth(?:ly|est)? exceptional(?:ly)? polite
     """
 )
 

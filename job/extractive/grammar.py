@@ -71,7 +71,9 @@ class Grammar:
     before what is said. `contrast`, `comma`: where a clause
     ends inside a sentence. `addition`: begins one more point. `leading`,
     `trailing`: what adds nothing to an event. `pronoun`: begins a clause that needs the one before
-    it. `hollow`: an effect without content of its own ("the driver said it was").
+    it. `hollow`: an effect without content of its own ("the driver said it was"). `no_praise`: what
+    makes a clause with a word of praise a question, a wish or talk; `assent`: a clause that only
+    agrees with the other side.
     """
 
     signs: re.Pattern[str]
@@ -91,3 +93,5 @@ class Grammar:
     trailing: re.Pattern[str]
     pronoun: re.Pattern[str]
     hollow: re.Pattern[str]
+    no_praise: re.Pattern[str]
+    assent: re.Pattern[str]

@@ -24,8 +24,10 @@ LEAST_CLAUSE = 6
 """The `size` (three words, six characters) of a cause that may be the first of two clauses."""
 LOOKED_AHEAD = 2
 """Sentences after the event's in which its cause is looked for."""
-_OBJECT = re.compile(r"[\[{<(]|\S*[@/]\S*$|(?:\w+\.){2,}\w+$")
+_OBJECT = re.compile(r"[\[{<(]|-?\d[\d.]*\s*(?:[,;]|$)|\S*[@/]\S*$|(?:\w+\.){2,}\w+$")
 """What after a colon is a value and not a reason."""
+_CODE = re.compile(r"[A-Z0-9]+(?:_[A-Z0-9]+)+|[A-Z]*[-_]?\d[\w.-]*")
+"""A code names a cause and tells none."""
 _LABEL = re.compile(r"(?:[:：]\s*|^)(?:error|exception|failure|错误|异常)$")
 
 
@@ -52,15 +54,30 @@ def problem(
     if event is None:
         span = event_span(reading, found, span, cause)
         event = reading.words(span) or reading.words(worst.sentence) or _beginning(reading)
-    reason = (reading.reason(cause) if cause else "") or event
+    reason = _reason(reading, cause, event)
+    said = f"{event} {reason}" if reason else event
     return Issue(
         event=event,
         cause=reason,
-        basis=basis,
+        basis=basis if reason else "inferred",
         suggestion=suggestion(event, reason, basis, reading.language),
-        severity=severity(f"{event} {reason}", worst.tone.failure, level, rating),
+        severity=severity(said, worst.tone.failure, level, rating),
         quote=quote(reading.text, worst, span),
     )
+
+
+def _reason(reading: Reading, cause: Span | None, event: str) -> str | None:
+    """The words of the cause; None where there is none, where it is a mere code or number, and
+    where it only says the event again."""
+    reason = reading.reason(cause) if cause else ""
+    if not reason or _CODE.fullmatch(reason) or _same(reason, event):
+        return None
+    return reason
+
+
+def _same(one: str, other: str) -> bool:
+    bare = ["".join(c for c in text.lower() if c.isalnum()) for text in (one, other)]
+    return bare[0] == bare[1]
 
 
 def _beginning(reading: Reading) -> str:
@@ -69,7 +86,8 @@ def _beginning(reading: Reading) -> str:
 
 def praise(reading: Reading, found: Sequence[Clause]) -> Issue:
     """The one issue of a positive record: what was praised most."""
-    best = max(found, key=lambda c: (c.tone.praise, c.tone.thanks, not c.tone.trouble))
+    good = [clause for clause in found if is_praise(reading, clause)] or found
+    best = max(good, key=lambda c: (c.tone.praise, c.tone.thanks, not c.tone.trouble))
     return Issue(
         event=reading.words(best.span) or _beginning(reading),
         cause=None,
@@ -78,6 +96,16 @@ def praise(reading: Reading, found: Sequence[Clause]) -> Issue:
         severity="info",
         quote=quote(reading.text, best, best.span),
     )
+
+
+def is_praise(reading: Reading, clause: Clause) -> bool:
+    """Whether the clause praises something: not a question, a wish, or a mere "good, thanks" to
+    the other side."""
+    low, rules = reading.low, reading.rules
+    if not (clause.tone.praise or clause.tone.thanks):
+        return False
+    asked = low[clause.start : clause.end + 1].rstrip().endswith(("?", "？"))
+    return not asked and not any(rule.no_praise.search(low, *clause.span) for rule in rules)
 
 
 def quote(text: str, clause: Clause, span: Span) -> str | None:

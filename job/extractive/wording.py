@@ -36,7 +36,23 @@ _CLASS = re.compile(
     r"^(?:(?:[a-z_$][\w$]*\.)+[\w$]+|\w+(?:exception|error)):\s+(?=\S+\s+\S|[\u4e00-\u9fff])",
     re.IGNORECASE,
 )
-_GAP = re.compile(r"\s+(?=[:,;](?:\s|$))")
+_HOLE = "\0"
+_PREPOSITION = r"\b(?:for|from|of|to|in|on|at|by|with|the)\s+"
+_NAMES = r"(?:user|order|session|request|ticket|用户|订单|会话|请求|工单)"
+_HOLES = (
+    (re.compile(r"[(（]\s*\0\s*[)）]"), ""),
+    (re.compile(rf"[,，;；]\s*{_NAMES}\s*\0\s*(?=[,，;；]|$)", re.IGNORECASE), ""),
+    (re.compile(rf"{_PREPOSITION}\0\s+(?={_PREPOSITION})", re.IGNORECASE), ""),
+    (re.compile(rf"\s+{_PREPOSITION}\0\s*(?=[,:;，：；])", re.IGNORECASE), ""),
+    (re.compile(r"\s*[:：#]\s*\0\s*(?:-\s+)?"), " "),
+    (re.compile(r"(?<=[\u4e00-\u9fff])\s*\0\s*(?=[\u4e00-\u9fff（，。])"), ""),
+    (re.compile(r"\s*\0(?=\s*[,:;，：；](?:\s|$))"), ""),
+    (re.compile(r"\0"), ""),
+    (re.compile(r"\s+(?=[:,;](?:\s|$))"), ""),
+)
+"""What an id leaves behind: the word before it that needs it goes as well."""
+_DATA = re.compile(r"(?:\s+[\w.]+:)?\s*[\[{<]\w[\w ]{0,30}:\s.*$", re.DOTALL)
+"""Structures as programs print them: `Container: [ContainerId: ..., NodeId: ...`."""
 _TWICE = re.compile(r"\b(for|of|to|in|on|at|from|with|the) \1\b", re.IGNORECASE)
 _SPACE = re.compile(r"\s+|\\n")
 _EDGE = " \t,;:.!?，；：。！？、~～-–—()（）\"'“”|"
@@ -44,18 +60,13 @@ _EDGE = " \t,;:.!?，；：。！？、~～-–—()（）\"'“”|"
 
 def tidy(part: str, rules: tuple[Grammar, ...]) -> str:
     """`part` without greetings, fillers, aliases and ids, as long as something remains."""
-    part = _SPACE.sub(" ", part[:LOOKED_AT]).strip(_EDGE)
-    for pattern, instead in (
-        (_CLASS, ""),
-        (_FIELDS, ""),
-        (_NAMED_END, ""),
-        (_NOISE, ""),
-        (_GAP, ""),
-        (_TWICE, r"\1"),
-    ):
-        shorter = pattern.sub(instead, part)
-        if size(shorter) >= 4:
-            part = _SPACE.sub(" ", shorter).strip(_EDGE)
+    part = _SPACE.sub(" ", part[:LOOKED_AT].replace(_HOLE, " ")).strip(_EDGE)
+    for pattern, instead in ((_CLASS, ""), (_FIELDS, ""), (_DATA, ""), (_NAMED_END, "")):
+        part = _shorter(part, pattern.sub(instead, part))
+    bare = _NOISE.sub(_HOLE, part)
+    for pattern, instead in (*_HOLES, (_TWICE, r"\1")):
+        bare = pattern.sub(instead, bare)
+    part = _shorter(part, bare)
     for rule in rules:
         for _ in range(6):
             match = rule.leading.match(fold(part))
@@ -69,3 +80,8 @@ def tidy(part: str, rules: tuple[Grammar, ...]) -> str:
         cut = part.rfind(" ", LONGEST // 2, LONGEST)
         part = part[: cut if cut > 0 else LONGEST].rstrip(_EDGE) + "…"
     return part
+
+
+def _shorter(part: str, bare: str) -> str:
+    """`bare`, unless next to nothing remains in it."""
+    return _SPACE.sub(" ", bare).strip(_EDGE) if size(bare) >= 4 else part

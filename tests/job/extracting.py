@@ -27,7 +27,8 @@ def check(one: Record, answer: Answer) -> None:
         assert issue.quote is None or (issue.quote in one.text and 0 < len(issue.quote) <= 200)
     if answer.outcome == "problem":
         assert 1 <= len(answer.issues) <= 3
-        assert all(i.cause and i.suggestion and i.severity != "info" for i in answer.issues)
+        assert all(i.suggestion and i.severity != "info" for i in answer.issues)
+        assert all(i.cause is None or i.cause != i.event for i in answer.issues)
     elif answer.outcome == "positive":
         issue = only_issue(answer)
         assert (issue.cause, issue.suggestion, issue.severity) == (None, None, "info")
