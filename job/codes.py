@@ -17,11 +17,14 @@ _TOKEN = re.compile(
     r"(?P<digits>[0-9]{1,6})(?:-[0-9]{1,6})?[A-Z]?"
     r"(?![A-Za-z0-9_~]|[-:][A-Z0-9]|\.[A-Za-z])"
 )
+_LIKE_A_TOKEN = re.compile(r"[A-Z]{1,12}[-_]?[0-9]{1,6}(?:-[0-9]{1,6})?")
+"""What may be one when its neighbours have been set aside."""
 _IDS = frozenset(
     listed(
         "ORD, ORDER, SO, PO, INC, REQ, TKT, TICKET, CASE, JOB, TASK, USER, UID, PID, TID, ID, SKU",
         "TXN, INV, NO, NODE, HOST, CPU, GPU, CORE, SLOT, PORT, DISK, LUN, FAN, PSU, DIMM, RANK",
         "BANK, LINK, VM, SN, IRQ, TTY, RACK, NIC, VLAN, THREAD, WORKER, POD, KB, ROW, COL",
+        "SHA, MD",
     )
 )
 _SHORT = frozenset(listed("E, F, W, H, ERR, ERROR, SEV, UTF, ISO, TLS, HTTP"))
@@ -43,8 +46,9 @@ _OUTRIGHT = ("code", "errno", "码", "代码")
 _ANSWERS = listed(
     "got, received, receives, returned, returns, return, response, responded, failed",
     "responded with, responds with, failed with, fails with, replied with, answered with, http",
-    "http/1.0, http/1.1, http/2, http/2.0, 返回, 响应, 收到, 失败",
+    "返回, 响应, 收到, 失败",
 )
+_PROTOCOL = re.compile(r"http/[0-9](?:\.[0-9])?\Z")
 """What stands before an HTTP status."""
 
 _FAILURES = listed(
@@ -80,15 +84,42 @@ _REQUEST = re.compile(
 )
 
 
+_KEPT_DIGIT = re.compile(r"(?<=ipv)[0-9]|(?<=/v)[0-9]|(?<=(?:east|west|orth|outh|tral)-)[0-9]")
+"""A digit of a name: `ipv6`, `/v2/orders`, the place `us-east-1`."""
+
+
 def codes(text: str) -> list[tuple[int, int]]:
     """Where status and error codes stand, left to right."""
     spans = [match.span() for match in _TOKEN.finditer(text) if _is_token(match)]
     lower = lowered(text)
-    if holds_any(lower, _HINTS) or (not text.isascii() and holds_any(text, _HINTS_ZH)):
-        spans += (match.span() for match in _CODE.finditer(lower) if _is_code(lower, match))
+    if _may_hold(text, lower):
+        spans += [
+            match.span()
+            for match in _CODE.finditer(lower)
+            if _is_code(lower, *match.span(), match[0])
+        ]
     if (" /" in text or " http" in text) and holds_any(text, METHODS):
         spans += (match.span(match.lastgroup or 0) for match in _REQUEST.finditer(text))
     return sorted(spans) if len(spans) > 1 else spans
+
+
+def telling(text: str) -> list[tuple[int, int]]:
+    """Where digits stand whose values can decide what is a code, in a text that holds no HTTP
+    request; whatever digits stand there now. The values of all others do not matter."""
+    spans = [match.span() for match in _LIKE_A_TOKEN.finditer(text)]
+    spans += (match.span() for match in _KEPT_DIGIT.finditer(text))
+    lower = lowered(text)
+    if _may_hold(text, lower):
+        for match in _CODE.finditer(lower):
+            # A single 0 and three digits from 100 to 599 are special.
+            values = ("0", "1") if len(match[0]) == 1 else (match[0], f"1{match[0][1:]}")
+            if any(_is_code(lower, *match.span(), value) for value in values):
+                spans.append(match.span())
+    return spans
+
+
+def _may_hold(text: str, lower: str) -> bool:
+    return holds_any(lower, _HINTS) or (not text.isascii() and holds_any(text, _HINTS_ZH))
 
 
 def _is_token(match: re.Match[str]) -> bool:
@@ -98,16 +129,15 @@ def _is_token(match: re.Match[str]) -> bool:
     return len(match["digits"]) >= 3 or letters in _SHORT
 
 
-def _is_code(lower: str, match: re.Match[str]) -> bool:
-    start, end = match.span()
-    value = match[0]
+def _is_code(lower: str, start: int, end: int, value: str) -> bool:
     before = lower[max(0, start - _BEFORE) : start]
     stem = before.rstrip(_LINKS)
     if value == "0" and (
         stem.endswith(_FAILURES) or lower[end : end + 12].lstrip(" 个次条").startswith(_FAILED)
     ):
         return True
-    if len(value) == 3 and "1" <= value[0] <= "5" and stem.endswith(_ANSWERS):
+    status = len(value) == 3 and "1" <= value[0] <= "5"
+    if status and (stem.endswith(_ANSWERS) or _PROTOCOL.search(stem)):
         return not _COUNTED.match(lower, end)
     if stem.endswith(_LINK_ENDS):
         stem = _LINK_WORD.sub("", stem).rstrip(_LINKS)

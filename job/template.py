@@ -9,11 +9,12 @@ masked values vary, and so do lists of them in their length. A template depends 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
-from job.codes import codes
+from job.codes import METHODS, codes, telling
 from job.instances import VARIES, without_instances
 from job.mask import ALIAS
-from job.words import lowered
+from job.words import holds_any, lowered
 
 _MEASURED = frozenset(("phone", "card", "id_card"))
 """Kinds of alias that a plain number may have been taken for."""
@@ -47,7 +48,7 @@ _ID = re.compile(
     r"""
     (?<![A-Za-z0-9])
     (?: [0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}
-      | 0[xX][0-9a-fA-F]{1,64}
+      | [0-9][xX][0-9a-fA-F]{1,64}
       | (?=[a-fA-F:-]{0,47}[0-9]) (?=[0-9:-]{0,47}[a-fA-F])
         [0-9a-fA-F]{2,8} (?: [:-] [0-9a-fA-F]{2,8} ){2,15}
       | (?=[a-f]{0,64}[0-9]) (?=[0-9]{0,64}[a-f]) [0-9a-f]{6,128}
@@ -69,15 +70,16 @@ _ID = re.compile(
 addresses, places in a rack (`R30-M0-L1-U18`), and runs in which short letter and digit groups
 alternate. A longer lower-case word inside (`Log4j2Config`) makes it a name, and a name stays."""
 
-_REPLICA = "[bcdfghjklmnpqrstvwxz2456789]"
+_REPLICA = "[bcdfghjklmnpqrstvwxz0-9]"
 _POD = re.compile(rf"-(?=[a-z-]{{0,14}}[0-9]){_REPLICA}{{8,10}}-{_REPLICA}{{5}}(?![A-Za-z0-9-])")
-"""What a deployment's replica set and pod add to its name; their alphabet is Kubernetes' own."""
+"""What a deployment's replica set and pod add to its name; their alphabet has no
+vowels."""
 _ASSEMBLY = re.compile(r"[\w.-]{1,200}(?:~[\w.-]{0,64}){3,4}")
 """A Windows package: name~key~architecture~language~version."""
 _AXIS = re.compile(r"(?<![A-Za-z0-9])[XYZxyz][+-](?= |\Z)")
 """The direction of a link in a torus."""
 _DISK = re.compile(r"(?<![A-Za-z0-9])(?:(?:s|xv)d[a-j]|[hv]d[abc])[0-9]{0,3}(?![A-Za-z0-9])")
-_PRINT = re.compile(r"(?<=SHA256:)[A-Za-z0-9+/]{16,64}={0,2}")
+_PRINT = re.compile(r"(?<=SHA[0-9]{3}:)[A-Za-z0-9+/]{16,64}={0,2}")
 _IN_KEY = re.compile(r"(?<=\)=\()[^()\n]{1,400}(?=\))")
 _SQL = re.compile(r"'(?:[^'\\\n]|''|\\.){0,4000}'")
 _SQL_VERBS = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ", "select ", "insert ", "update ")
@@ -94,20 +96,42 @@ _MACHINE = re.compile(
 """One machine of a fleet: its first label has a digit. `s3.amazonaws.com` is a service."""
 
 
+_LONG_ID = re.compile(
+    r"(?<![A-Za-z0-9/_.\\-])(?:(?=[a-f]{0,64}[0-9])(?=[0-9]{0,64}[a-f])[0-9a-f]{12,128}"
+    r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?![A-Za-z0-9/_.-])"
+)
+"""An id that is surely one and stands alone."""
+_REMEMBERED = 500
+"""Characters of a line whose template is remembered."""
+_ZEROS = str.maketrans("123456789", "0" * 9)
+
+
 def template(text: str) -> str:
     """`text` with `<*>` for what varies; other aliases keep their kind (`<email>`)."""
     if "<" in text:
         text = ALIAS.sub(_alias, text)
     if text[:1] == "[":
         text = _THREAD.sub("[<*>]", text)
+    text = _LONG_ID.sub(VARIES, text)
+    if len(text) > _REMEMBERED or "://" in text or holds_any(text, METHODS):
+        return template_of(text)
+    zeroed = text.translate(_ZEROS)
+    for start, end in _telling(zeroed):
+        zeroed = zeroed[:start] + text[start:end] + zeroed[end:]
+    return _template_of(zeroed)
+
+
+def template_of(text: str) -> str:
+    """The template of a text without aliases: what `template` remembers for all texts that differ
+    only in digits which decide nothing."""
     text = without_instances(text, lowered(text))
     if "~" in text:
         text = _ASSEMBLY.sub(VARIES, text)
-    if "SHA256:" in text:
+    if "SHA" in text:
         text = _PRINT.sub(VARIES, text)
     if ")=(" in text:
         text = _IN_KEY.sub(VARIES, text)
-    if "'" in text and any(verb in text for verb in _SQL_VERBS):
+    if "'" in text and holds_any(text, _SQL_VERBS):
         text = _SQL.sub(VARIES, text)
     parts: list[str] = []
     done = 0
@@ -117,6 +141,10 @@ def template(text: str) -> str:
             done = end
     parts.append(_without_varying(text[done:]))
     return _joined("".join(parts))
+
+
+_telling = lru_cache(maxsize=8192)(telling)
+_template_of = lru_cache(maxsize=8192)(template_of)
 
 
 def _alias(match: re.Match[str]) -> str:

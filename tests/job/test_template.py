@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import csv
+import re
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from job.mask import Masker
-from job.template import template
+from job.template import template, template_of
 from tests.real_data import real_file
 
 
@@ -139,6 +141,20 @@ def test_lines_of_the_well_known_kinds_fold_when_they_say_the_same(enabled: bool
     assert split == [] if enabled else len(split) <= 1
     counts = Counter(next(iter(found)) for found in templates)
     assert [said for said, count in counts.items() if count > 1] == []
+
+
+_PLAIN_LINES = [
+    line
+    for block in _kinds()
+    for line in block
+    if not line.startswith("[") and not re.search("[0-9a-f-]{12}", line)
+]
+
+
+@given(st.sampled_from(_PLAIN_LINES), st.randoms(use_true_random=False))
+def test_a_line_has_the_same_template_whatever_lines_came_before(line: str, rng: Random) -> None:
+    line = re.sub("[0-9]", lambda _: rng.choice("0123456789"), line)
+    assert template(line) == template_of(line)
 
 
 _WORDS = st.lists(
