@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,7 +26,8 @@ pytestmark = pytest.mark.ray
 
 ROOT = Path(__file__).resolve().parents[1]
 KEY_VARIABLE = "FUPAN_TEST_NODE_KEY"
-KEY = "key-that-only-the-nodes-have-4711"
+KEY = f"key-{secrets.token_hex(16)}"
+"""Made anew, since the checkout that is sent holds this file too."""
 RECORDS = 120
 
 
