@@ -82,7 +82,7 @@ class Card:
     def change(self) -> str | None:
         """How many records it had before and has now; None where that is not comparable."""
         change = self.theme["change"]
-        if change is None or self.theme["status"] not in ("worse", "better", "same"):
+        if change is None or self.theme["status"] == "new" or change["before"] == change["now"]:
             return None
         return self._words("change", before=shown(change["before"]), n=change["now"])
 

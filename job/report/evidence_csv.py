@@ -38,8 +38,9 @@ READ = ("id", "source", "position", "time", "kind", "service", "user", "text", "
 CELL_CHARS = 32_767
 """The most that a spreadsheet's cell holds in Excel; a longer text ends in ` […]`."""
 _CUT = " […]"
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""First characters that make a spreadsheet calculate (OWASP, CSV injection)."""
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+"""First characters that make a spreadsheet calculate (OWASP, CSV injection), also after white
+space, which some of them drop."""
 
 
 def write_evidence(
@@ -73,7 +74,7 @@ def cell(value: object) -> str:
     if isinstance(value, int):
         return str(value)
     text = str(value).replace("\0", "\ufffd")
-    if text.startswith(_FORMULA):
+    if text.lstrip().startswith(_FORMULA) or text.startswith(("\t", "\r", "\n")):
         text = "'" + text
     return text if len(text) <= CELL_CHARS else text[: CELL_CHARS - len(_CUT)] + _CUT
 

@@ -104,8 +104,8 @@ def _incidents(view: View) -> Iterator[str]:
         yield " · ".join(facts)
         yield prose(incident["why"])
         yield "\n".join(
-            _line(card.severity, card.heading, words("records", n=card.records), view)
-            for card in incident["cards"]
+            f"- {code(message['text'])} · {words('records', n=message['records'])}"
+            for message in incident["messages"]
         )
         places = [
             words.labelled(f"**{words(name)}**", prose(words.enumerate(incident[name])))

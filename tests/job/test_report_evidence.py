@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from job.place import Place
 from job.records import Result
@@ -43,7 +46,8 @@ def test_every_issue_of_every_problem_record_has_a_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1+1", "＠x"]
+    "text",
+    ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1+1", "＠x", " =1", "\u3000-1"],
 )
 def test_a_cell_is_never_a_formula(text: str) -> None:
     assert cell(text) == "'" + text
@@ -69,3 +73,15 @@ def test_hostile_words_reach_no_cell_as_a_formula(tmp_path: Path) -> None:
         cells = [value for row in csv.reader(file) for value in row]
     assert not [value for value in cells if value.startswith("=")]
     assert cells.count("'" + attack) == 8
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.text(max_size=30), min_size=1, max_size=4))
+def test_any_words_come_back_from_the_file_as_they_were(texts: list[str]) -> None:
+    file = io.StringIO(newline="")
+    csv.writer(file).writerow([cell(text) for text in texts])
+    file.seek(0)
+    (row,) = csv.reader(file)
+    for text, read in zip(texts, row, strict=True):
+        assert read.removeprefix("'") == text.replace("\0", "\ufffd").removeprefix("'")
+        assert not read.lstrip().startswith(("=", "+", "-", "@"))
