@@ -81,6 +81,36 @@ def test_issues_whose_words_are_not_at_hand_count_too() -> None:
     assert name.severity_reason == "Of 4 issues: 2 high, 2 low; at least a third are high or worse"
 
 
+def test_a_grave_theme_says_which_words_make_it_so() -> None:
+    grave = theme(
+        issue("The refund is missing", severity="high", count=4),
+        issue("I cannot order", severity="high", count=1),
+        issue("The page is slow", severity="low", count=1),
+    )
+    reason = "Of 6 issues: 5 high, 1 low; at least a third are high or worse"
+    assert code_name(grave, "en").severity_reason == (f"{reason}; they speak of “refund”, “cannot”")
+    assert code_name(grave, "zh").severity_reason.endswith("；其中提到“refund”、“cannot”")
+    assert (
+        "speak" not in code_name(theme(issue("It is slow", severity="low")), "en").severity_reason
+    )
+
+
+def test_a_theme_is_named_by_what_most_of_it_says() -> None:
+    named = code_name(
+        theme(
+            issue("Order of a red lamp from Lyon failed at checkout", count=1),
+            issue("Orders failed at checkout all morning", count=1),
+            issue("My order failed at checkout", count=1),
+            issue("Why does the order for a drone to Ghent fail", count=1),
+        ),
+        "en",
+    )
+    assert named.title == "My order failed at checkout"
+    said = ["创建学习机订单失败，城市沈阳", "保存吹风机订单失败，收货地宁波", "创建订单失败"]
+    zh = code_name(theme(*(issue(event, None, None) for event in said)), "zh")
+    assert zh.title == "创建订单失败"
+
+
 @pytest.mark.parametrize(
     ("event", "title"),
     [

@@ -337,3 +337,56 @@ def test_what_a_program_does_only_after_a_failure_tells_of_one(
 )
 def test_an_id_leaves_no_hole(text: str, words: str) -> None:
     assert tidy(text, ()) == words
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "user: 天坛在哪里？\nassistant: 在北京。\nuser: 那附近还有什么不错的景区吗？",
+        "user: 天坛在哪里？\nassistant: 在北京。\nuser: 那挺好的。",
+        "user: When is it open?\nassistant: At nine.\nuser: Perfect. Have a great day!",
+        "user: Which shop is the best?\nassistant: The one in Lyon.",
+    ],
+)
+def test_a_question_a_wish_and_an_assent_are_no_praise(text: str) -> None:
+    assert analyse(record(text, "conversation"), "en").outcome == "normal"
+
+
+def test_what_is_praised_is_said_and_not_what_stands_beside_it() -> None:
+    for text, said in [
+        ("Bought it last month. Full marks for delivery!", "Full marks for delivery"),
+        ("店员推荐说这款是综合口味。味道非常好，满意。", "味道非常好"),
+    ]:
+        assert only_issue(analyse(record(text, rating=5), "en")).event == said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "user: Embrace the role of Ann in our conversation.\nassistant: Of course.\n"
+        "user: Let us grab dinner in town.\nassistant: The last train was late.",
+        "user: Could you write a story?\nassistant: Sure!\n"
+        "user: Now, do the same task again.\nassistant: The gate was broken.",
+    ],
+)
+def test_what_comes_after_a_task_is_about_the_task(text: str) -> None:
+    assert analyse(record(text, "conversation"), "en").outcome == "normal"
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("大连机房无人机订单创建失败，因为空闲连接为零", "扩充不足的资源"),
+        ("一道菜转半圈就没了，上菜错误", "更正结果"),
+        ("包裹卡在分拣中心好几天没动了", "查明发生原因"),
+        ("菜都不错就是量太少，服务员没人理", "明确由谁"),
+        ("老板有没有吃过啊？简直我都崩溃", "查明发生原因"),
+        ("保存失败：连接被拒绝连接", "检查对端"),
+        ("证书已过期，打不开页面", "及时更新"),
+        ("助手说的规定早就过时了，是错误的", "更新内容"),
+    ],
+)
+def test_advice_fits_what_is_said(text: str, advice: str) -> None:
+    suggestion = only_issue(analyse(record(text, lang="zh"), "zh")).suggestion
+    assert suggestion is not None
+    assert suggestion.startswith(advice)
