@@ -24,7 +24,7 @@ SECRETS = listed("token, secret, credential, sessid, key, signature")
 SECRETS_ZH = listed("令牌, 密钥, 凭证, 密鑰")
 _NAMES = frozenset(SECRETS + SECRETS_ZH + PASSWORDS_ZH)
 _IN_COMMAND = re.compile(
-    r"--?(?:password|passwd|pass|pwd|passphrase)[ ]([^\s<$\"'-][^\s\"']{2,200})"
+    r"(?<!\S)--?(?:password|passwd|pass|pwd|passphrase)[ ]([^\s<$\"'-][^\s\"']{2,200})"
 )
 _FOR_TOOLS = re.compile(
     r"curl\b[^\n]{0,200}?\s(?:-u|--user|--proxy-user)[ =]?[\"']?[^\s:\"']{1,64}:([^\s\"']{1,200})"

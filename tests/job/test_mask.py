@@ -91,6 +91,24 @@ def test_private_values_are_replaced(text: str, kind: str, private: str) -> None
         "Forgot password: click here",
         "arn:aws:secretsmanager:us-east-1:1:secret:retrieve-secret-8-2aONLk",
         "task-abcdefghijklmnop123 the key features: abc12345",
+        "error code: 500123 exit code 137 status code 503 pin 17 on gpio, the mapping failed",
+        "验证码错误3次，验证码接口超时5000ms，验证码 1000 次/分钟",
+        "密码错误，密码必须8位以上，密码接口返回500，忘记密码请点这里",
+        "my password is expired, the password is wrong, password reset link sent, password sha256",
+        "cookie expired, invalid cookie: missing, 5 cookies=3",
+        "basic authentication failed, bearer of bad news, authorization: denied",
+        "微信支付失败，qq登录异常，wechat login failed 3 times",
+        "lib-1.2.3.4.jar nginx-1.25.3.1 hadoop-2.6.0-localbox Chrome/120.0.6099.71",
+        "/share/hadoop/yarn/hadoop-yarn-common-2.6.0-SNAPSHOT.jar!/webapps/mapreduce",
+        "blk_1073743512_2731 BP-1347369012 container_1445144423722_0020_01_000012",
+        "commit 9f86d081 sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f0",
+        "amount 6222.02 元, 1,299.00 USD, 2026-03-14T10:00:00.123+08:00, 1710410400, 1710410400123",
+        "the template is late, 京东A12345 is a shop, 京A is a prefix, plate tectonics 12345",
+        "护照办理窗口排队, passport control took 45 minutes, ID card reader 3 is offline",
+        "WARN100 DE4 GB82 is a block, IBAN missing, AB12 CD34 EF56 GH78",
+        "GET /verify/email 200, /reset-password 404, ?code=invalid&state=1, ?key=user",
+        "token count 512/1024, secret santa, key: value, signature: invalid, sign in to continue",
+        "user_1234567890 uid 20260314 phone model iPhone14Pro, mobile app 13.2.1",
     ],
 )
 def test_what_is_not_private_stays(text: str) -> None:
@@ -130,6 +148,62 @@ def test_a_credential_by_the_name_of_its_field_is_one_as_a_whole() -> None:
     assert counts == {"secret": 1}
     assert MASKER.mask_named("clientSecret", masked) == (masked, {})
     assert MASKER.mask_named("max_tokens", "123456789") == ("123456789", {})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        ("pin", "4821", "secret"),
+        ("password", "123", "secret"),
+        ("verifyCode", "204817", "secret"),
+        ("验证码", "204817", "secret"),
+        ("Authorization", "Token 5f2d8c1b9a7e4036", "secret"),
+        ("手机号", "62781934", "phone"),
+        ("wechat", "mei_shop", "phone"),
+        ("passport_no", "G55120987", "id_card"),
+        ("车牌号", "苏E·1234警", "id_card"),
+        ("bankAccount", "3301040160009712", "card"),
+    ],
+)
+def test_the_name_of_a_field_says_what_is_private(name: str, value: str, kind: str) -> None:
+    masked, counts = MASKER.mask_named(name, value)
+    assert re.fullmatch(rf"<{kind}-[0-9a-f]{{10}}>", masked)
+    assert counts == {kind: 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("password", "null"),
+        ("password", "****"),
+        ("password_required", "yes"),
+        ("phone", "unknown"),
+        ("phone_model", "iPhone14Pro"),
+        ("mobile", "true"),
+        ("template", "order 12345678"),
+        ("card_type", "gold-2026"),
+        ("pin", "ok"),
+        ("tokens", "5123"),
+        ("status_code", "500123"),
+        ("trace_id", "4bf92f3577b34da6a3ce929d0e0e4736"),
+    ],
+)
+def test_other_fields_and_empty_ones_are_left(name: str, value: str) -> None:
+    assert MASKER.mask_named(name, value) == (value, {})
+
+
+def test_a_value_has_one_alias_in_a_field_and_in_a_sentence() -> None:
+    named = MASKER.mask_named("phone", "+8613812345678")[0]
+    assert MASKER.mask("call 13812345678 now")[0] == f"call {named} now"
+    host = MASKER.mask("ip-10-1-2-3.ec2.internal")[0]
+    assert host.removeprefix("ip-").removesuffix(".ec2.internal") == MASKER.mask("10.1.2.3")[0]
+
+
+def test_letters_that_were_written_as_codes_are_read() -> None:
+    assert MASKER.mask("\\u5bc6\\u7801\\uff1aabc12345")[0].startswith("密码：<secret-")
+    assert MASKER.mask("q=%E5%AF%86%E7%A0%81%3Dabc12345&x=1")[0].startswith("q=密码%3D")
+    assert "abc12345" not in MASKER.mask("q=%E5%AF%86%E7%A0%81%3Dabc12345&x=1")[0]
+    assert MASKER.mask("100%E5 \\ud83d \\u0041")[0] == "100%E5 \\ud83d \\u0041"
 
 
 _PIECES = st.sampled_from(
@@ -190,7 +264,29 @@ def test_masking_a_masked_text_changes_nothing(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["1", "a@", "password=", "<x-", "a.", "::1 ", "-eyJaaaaaaaa", "1 "]
+    "piece",
+    [
+        *("1", "a@", "password=", "<x-", "a.", "::1 ", "-eyJaaaaaaaa", "1 ", "password=&", "密码 "),
+        *(
+            "my password is ",
+            "cookie: a=b;",
+            "%3D",
+            "\\u5bc6",
+            "DE89 3704 ",
+            "验证码",
+            "sk-a",
+            "/verify/",
+        ),
+        *(
+            "basic ",
+            "authorization:",
+            "微信号",
+            "-----BEGIN PRIVATE KEY-----",
+            "?code=a",
+            "curl -u ",
+            "A",
+        ),
+    ],
 )
 def test_a_hostile_text_costs_linear_time(piece: str) -> None:
     began = time.process_time()
