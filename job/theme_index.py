@@ -1,8 +1,8 @@
 """What a text's theme is, for every text of a run, grouped by meaning or not.
 
 Invariant: a bounded size, however many texts a run has; a text that was grouped has the theme it
-was grouped into; any other has the theme of the grouped text whose words are most like its own, or
-none where no words are like enough: it is never forced into a theme.
+was grouped into; any other has the theme whose words are most like its own, or none where no words
+are like enough: it is never forced into a theme.
 """
 
 from __future__ import annotations
@@ -10,23 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from job.likeness import Lexicon, nearest
+from job.likeness import Profiles
 from job.themes import ThemeGroup, ThemeText, digest, plain_text
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What texts that were grouped say, a lexicon of their events and, of problems, one of their
-    causes, and the theme of each."""
+    """The words of themes, and the id of each theme in their order."""
 
-    lexicons: list[Lexicon]
+    profiles: Profiles
     themes: list[str]
 
 
 @dataclass(slots=True)
 class ThemeIndex:
-    """Themes by digest of the texts that were grouped and, where others are left, the words of
-    these texts, of problems and of praise apart."""
+    """Themes by digest of the texts that were grouped and, where others are left, the words of the
+    themes, of problems and of praise apart."""
 
     themes: dict[bytes, str] = field(default_factory=dict)
     words: dict[bool, Words] = field(default_factory=dict)
@@ -37,16 +36,18 @@ class ThemeIndex:
     ) -> ThemeIndex:
         """The index of `groups` of `texts`. `complete`: the run has no others."""
         index = cls()
-        said: dict[bool, dict[ThemeText, str]] = {False: {}, True: {}}
+        said: dict[bool, dict[ThemeText, int]] = {False: {}, True: {}}
+        ids: dict[bool, list[str]] = {False: [], True: []}
         for group in groups:
             for i in group.members:
                 index.themes[digest(texts[i])] = group.id
-                said[group.positive].setdefault(plain_text(texts[i]), group.id)
+                said[group.positive].setdefault(plain_text(texts[i]), len(ids[group.positive]))
+            ids[group.positive].append(group.id)
         if not complete:
-            for positive, themes in said.items():
-                if themes:
-                    lexicons = [Lexicon.of(side) for side in _sides(list(themes))]
-                    index.words[positive] = Words(lexicons, list(themes.values()))
+            for positive, rows in said.items():
+                if rows:
+                    profiles = Profiles.of(_sides(list(rows)), list(rows.values()))
+                    index.words[positive] = Words(profiles, ids[positive])
         return index
 
     def of_texts(self, texts: Sequence[ThemeText]) -> list[str | None]:
@@ -60,7 +61,7 @@ class ThemeIndex:
             ]
             if left:
                 sides = _sides([plain_text(texts[i]) for i in left])
-                for i, row in zip(left, nearest(words.lexicons, sides), strict=True):
+                for i, row in zip(left, words.profiles.nearest(sides), strict=True):
                     found[i] = None if row is None else words.themes[row]
         return found
 

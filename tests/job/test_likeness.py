@@ -1,45 +1,79 @@
-"""Which texts are taken to say the same by their words, and which are not."""
+"""Which group a text belongs to by its words, and which belong to none."""
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from job.likeness import Lexicon, nearest
+from job.likeness import Profiles
 
-SAID = [
-    ("charging the card failed", "the bank did not answer"),
-    ("the parcel is late", "the depot is short of drivers"),
-    ("扫地机器人频繁断网", "家里无线信号覆盖不到"),
-    ("写入文件失败", "磁盘已满"),
+BY_CAUSE = [
+    [
+        ("charging the card failed", "the bank did not answer"),
+        ("the card payment failed", "no answer from the bank"),
+        ("paying by card fails", "the bank does not answer"),
+    ],
+    [
+        ("charging the card failed", "the card has expired"),
+        ("card payment was refused", "an expired card"),
+        ("the card payment failed", "the card is expired"),
+    ],
+    [
+        ("the parcel is late", "the depot is short of drivers"),
+        ("my parcel has not come", "too few drivers at the depot"),
+        ("late parcel", "there are not enough drivers"),
+    ],
+    [
+        ("扫地机器人频繁断网", "家里无线信号覆盖不到"),
+        ("扫地机器人连不上网", "无线信号覆盖不到那个房间"),
+        ("扫地机器人经常掉线", "家里的无线信号太弱"),
+    ],
 ]
-LEXICONS = [Lexicon.of([event for event, _ in SAID]), Lexicon.of([cause for _, cause in SAID])]
+TEXTS = [text for texts in BY_CAUSE for text in texts]
+GROUPS = [group for group, texts in enumerate(BY_CAUSE) for _ in texts]
 
 
-def row_of(event: str, cause: str) -> int | None:
-    (row,) = nearest(LEXICONS, [[event], [cause]])
-    return row
+def sides(texts: list[tuple[str, str]]) -> list[list[str]]:
+    return [[event for event, _ in texts], [cause for _, cause in texts]]
+
+
+PROFILES = Profiles.of(sides(TEXTS), GROUPS)
 
 
 @pytest.mark.parametrize(
-    ("event", "cause", "row"),
+    ("event", "cause", "group"),
     [
-        ("the card charging failed again", "the bank has not answered", 0),
-        ("the parcel is too late", "the depot is short of good drivers", 1),
-        ("扫地机器人连不上网，频繁断网", "无线信号覆盖不到那个房间", 2),
-        ("charging the card failed", "the card has expired", None),
-        ("写入文件失败", "没有写权限", None),
-        ("an elephant sat on the piano", "nobody closed the gate", None),
+        ("charging my card failed", "the bank never answered", 0),
+        ("charging my card failed", "it had expired", 1),
+        ("where is my parcel", "the depot lacks drivers", 2),
+        ("机器人断网", "房间里无线信号弱", 3),
+        ("an elephant sat on a piano", "nobody closed a gate", None),
+        ("打印机卡纸", "滚轮磨损", None),
         ("42 %", "---", None),
     ],
 )
-def test_what_says_the_same_and_what_does_not(event: str, cause: str, row: int | None) -> None:
-    assert row_of(event, cause) == row
+def test_words_tell_the_group(event: str, cause: str, group: int | None) -> None:
+    assert PROFILES.nearest(sides([(event, cause)])) == [group]
 
 
 def test_each_of_many_finds_its_own() -> None:
-    events, causes = ([said[side] for said in SAID * 400] for side in (0, 1))
-    assert nearest(LEXICONS, [events, causes]) == [0, 1, 2, 3] * 400
+    assert PROFILES.nearest(sides(TEXTS * 100)) == GROUPS * 100
+
+
+def test_where_words_do_not_tell_the_groups_apart_nothing_is_assigned() -> None:
+    rng = random.Random(4)
+    words = ["order", "parcel", "card", "bank", "late", "lost", "failed", "again", "today", "now"]
+    texts = [(" ".join(rng.sample(words, 5)), " ".join(rng.sample(words, 5))) for _ in range(200)]
+    profiles = Profiles.of(sides(texts), [rng.randrange(8) for _ in texts])
+    fresh = [(" ".join(rng.sample(words, 5)), " ".join(rng.sample(words, 5))) for _ in range(200)]
+    assert sum(group is not None for group in profiles.nearest(sides(fresh))) <= 10
+
+
+def test_groups_of_one_take_nothing_in() -> None:
+    alone = Profiles.of(sides(TEXTS), list(range(len(TEXTS))))
+    assert alone.nearest(sides([("late", "the depot is short of drivers")])) == [None]
 
 
 def test_of_no_texts_none() -> None:
-    assert nearest(LEXICONS, [[], []]) == []
+    assert PROFILES.nearest([[], []]) == []
