@@ -154,7 +154,8 @@ WORDS = {
     "of_operation": "{count} of {n} log record|{count} of {n} log records",
     "of_feedback": "{count} of {n} piece of feedback|{count} of {n} pieces of feedback",
     "legend": "Each problem shows up to three records: the first, a typical one, and the worst"
-    " where one is worse than the others. Open a record to read it where it stands in its file.",
+    " where one is worse than the others.",
+    "legend_open": "Open one to read it whole, with the records before and after it in its file.",
     "happened": "What happened",
     "cause": "Cause",
     "cause_none": "Not stated in the records",

@@ -154,9 +154,8 @@ def _card(card: Card, view: View) -> Iterator[str]:
 def _piece(piece: Mapping[str, Any], view: View, label: str = "") -> str:
     said = code(piece["quote"] or piece["text"][:160])
     time = f"{view.time(piece['time'])} · " if piece["time"] else ""
-    place = code(view.where(piece))
     words = view.words.labelled(label, said) if label else said
-    return f"- {words} ({time}{place})"
+    return f"- {words}{view.words.bracketed(time + code(view.where(piece)))}"
 
 
 def _line(severity: str, title: str, facts: str, view: View) -> str:

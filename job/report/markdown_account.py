@@ -37,8 +37,8 @@ def _sources(view: View) -> Iterator[str]:
     else:
         yield _table(words("rejected"), of_run.rejected(), view)
         yield "\n".join(
-            f"- {prose(words.name('reason', row['reason']))}: {code(row['excerpt'])}"
-            f" ({code(view.where(row))})"
+            f"- {words.labelled(prose(words.name('reason', row['reason'])), code(row['excerpt']))}"
+            f"{words.bracketed(code(view.where(row)))}"
             for row in view.report["quality"]["rejected_examples"]
         )
     if of_run.skipped():

@@ -52,6 +52,10 @@ class Words:
         """Whole sentences one after the other."""
         return ("" if self.language == "zh" else " ").join(parts)
 
+    def bracketed(self, text: str) -> str:
+        """`text` in brackets, after other words."""
+        return f"（{text}）" if self.language == "zh" else f" ({text})"
+
     def labelled(self, label: str, text: str) -> str:
         """`text` after what it is about."""
         return f"{label}：{text}" if self.language == "zh" else f"{label}: {text}"
