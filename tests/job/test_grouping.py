@@ -143,11 +143,14 @@ def test_of_more_issues_than_are_grouped_those_worded_alike_join_and_others_stay
     tmp_path: Path,
 ) -> None:
     late = "finance approves refunds once a week"
+    told: list[tuple[int, str, str]] = [
+        (5, "the refund has not arrived", late),
+        (5, "the refund has not come", "refunds are approved once a week"),
+        (4, "the printer jams on every page", "the rollers are worn out"),
+        (4, "the printer jams", "worn rollers in the printer"),
+    ]
     often: list[tuple[Outcome, str, str | None]] = [
-        *[("problem", "the refund has not arrived", late)] * 5,
-        *[("problem", "the refund has not come", "refunds are approved once a week")] * 5,
-        *[("problem", "the printer jams on every page", "the rollers are worn out")] * 4,
-        *[("problem", "the printer jams", "worn rollers in the printer")] * 4,
+        ("problem", event, cause) for times, event, cause in told for _ in range(times)
     ]
     rare: list[tuple[Outcome, str, str | None]] = [
         ("problem", "the refund still has not arrived", "finance approves refunds weekly"),
