@@ -10,8 +10,10 @@ from typing import Any
 import orjson
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 from job.baseline import KEPT, check_baseline
+from job.cli import app
 from job.errors import UsageError
 from job.place import Place
 from job.records import Result
@@ -181,3 +183,22 @@ def test_what_is_no_earlier_run_is_said_before_anything_is_done(tmp_path: Path) 
     for named, said in ((str(tmp_path), "finished run"), (str(out), "own folder")):
         with pytest.raises(UsageError, match=said):
             check_baseline(named, out)
+
+
+def test_the_report_command_compares_anew(tmp_path: Path) -> None:
+    before = finished(tmp_path / "mon", 0, {"pay": 10})
+    out = a_day(tmp_path / "tue", 1, {"pay": 30}, inputs=[])
+    (tmp_path / "known.yaml").write_text("pay: {owner: Li}\n")
+
+    def report(*flags: str) -> Any:
+        ended = CliRunner().invoke(app, ["report", str(out), "--json", *flags])
+        assert ended.exit_code == 0, ended.output
+        return orjson.loads(ended.stdout)
+
+    flags = ("--baseline", str(before), "--known", str(tmp_path / "known.yaml"))
+    found = report(*flags)
+    assert statuses(found) == {"pay": "worse"}
+    assert found["themes"][0]["owner"] == "Li"
+    assert statuses(report()) == {"pay": "worse"}
+    for wrong in (("--baseline", str(tmp_path)), ("--known", str(tmp_path / "none.yaml"))):
+        assert CliRunner().invoke(app, ["report", str(out), *wrong]).exit_code == 2
