@@ -144,8 +144,10 @@ _CALLS = listed(
 _CRON = re.compile(r"\A\([\w.-]{1,63}\) (?=CMD|RELOAD|BEGIN|END|LIST|REPLACE)")
 _SUDO = re.compile(r"\A\s?[\w.-]{1,63} : (?=TTY=)")
 
-_DOTTED = r"[A-Za-z0-9][A-Za-z0-9-]{0,62}(?:\.[A-Za-z0-9][A-Za-z0-9-]{0,62}){1,8}\.?"
-_IPV4 = re.compile(r"(?<![0-9.A-Za-z_])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9A-Za-z_]|\.[0-9])")
+_DOTTED = r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}(?:\.[A-Za-z0-9][A-Za-z0-9_-]{0,62}){1,10}\.?"
+_NAMED_ADDRESS = re.compile(r"<ip>(?:\.[A-Za-z0-9][A-Za-z0-9-]{0,62}){2,8}(?![A-Za-z0-9.])")
+"""The name of a machine that begins with its address: `203.0.113.9.dsl.example.net`."""
+_IPV4 = re.compile(r"(?<![0-9.A-Za-z_-])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9A-Za-z_]|\.[0-9])")
 _ANY_ADDRESS = re.compile(r"(?<= )::[0-9]?(?=[ \]:]|\Z)")
 _HOST_SLASH = re.compile(r"(?<![\w/.:>-])(?:[A-Za-z0-9][\w.-]{0,62})?/(?=<ip>(?![\w/.-]))")
 _HOST_BESIDE = re.compile(
@@ -195,6 +197,8 @@ def _without_addresses(text: str) -> str:
     if " ::" in text:
         text = _ANY_ADDRESS.sub("<ip>", text)
     if "<ip>" in text:
+        if "<ip>." in text:
+            text = _NAMED_ADDRESS.sub("<ip>", text)
         if "/<ip>" in text:
             text = _HOST_SLASH.sub("", text)
         if holds_any(text, ("[<ip>", "(<ip>", "<ip> (", "<ip> maps")):

@@ -36,13 +36,18 @@ _NUMBER = re.compile(
 )
 _MINUS = re.compile(r"(?<![A-Za-z0-9>)\]])-(?=<\*>)")
 _LESS = re.compile(r"(?<=[ =:(])[<~≈](?=<\*>)")
-_LIST = re.compile(r"<\*>(?:(?:[ ]?[,:/|+;-][ ]?|[ ]|\.\.)?<\*>)+")
+_LIST = re.compile(
+    r"(?:(?:\*{3,8}|N/A)[ ,/]{1,2}){0,20}<\*>"
+    r"(?:(?:[ ]?[,:/|+;@-]{1,2}[ ]?|[ ]|\.\.)?(?:<\*>|(?<=[ ,/])(?:\*{3,8}|N/A)(?![A-Za-z])))+"
+)
+"""Numbers in a row, some of which may be missing (`****`)."""
 
 _THREAD = re.compile(r"\A\[[^\]\n]{1,400}\](?= [a-z][\w$]*(?:\.[\w$]+){2,}:? )")
 """The thread before a logger's full name is where a line was written, not what happened."""
 
 _HAS_ID = re.compile(
-    r"[0-9](?:[A-Za-z]{1,20}[0-9]|[a-fA-FxX]|(?<=[a-fA-F][0-9])|[-:][A-Z])|f{8}|dead"
+    r"[0-9](?:[A-Za-z]{1,20}[0-9]|[a-fA-FxX]|(?<=[a-fA-F][0-9])|[-:][A-Z]"
+    r"|(?<=[A-Za-z].)[0-9]{5})|f{8}|dead"
 )
 _ID = re.compile(
     r"""
@@ -54,8 +59,9 @@ _ID = re.compile(
       | (?=[a-f]{0,64}[0-9]) (?=[0-9]{0,64}[a-f]) [0-9a-f]{6,128}
       | (?=[A-F]{0,64}[0-9]) (?=[0-9]{0,64}[A-F]) [0-9A-F]{8,128}
       | [a-f]{8} | [A-F]{8} | [0-9A-F]{1,8}/[0-9A-F]{6,8}
-      | (?<=[-=/\#{(@]) (?=[a-f]{0,6}[0-9]) (?=[0-9]{0,6}[a-f]) [0-9a-f]{5}
+      | (?<=[-=:/\#{(@]) (?=[a-f]{0,6}[0-9]) (?=[0-9]{0,6}[a-f]) [0-9a-f]{5}
       | (?<=@) (?=[a-f]{0,6}[0-9]) [0-9a-f]{1,4} (?![.:/])
+      | [a-z][0-9AB][0-9A-Za-z]{6}[0-9]{6}
       | (?=[A-Za-z0-9]{6}) (?: (?:[A-Z]{1,40}|[A-Za-z]{1,3}) [0-9]{1,40} ){2,40}
         (?: [A-Z]{1,40} | [A-Za-z]{1,3} )?
       | (?=[A-Za-z0-9]{6}) (?: [0-9]{1,40} (?:[A-Z]{1,40}|[A-Za-z]{1,3}) ){2,40} [0-9]{0,40}
@@ -67,8 +73,9 @@ _ID = re.compile(
     re.VERBOSE,
 )
 """UUIDs, hexadecimal numbers (short ones behind a joint: `pod=web-d0b40`, `Token{a64f9`), hardware
-addresses, places in a rack (`R30-M0-L1-U18`), and runs in which short letter and digit groups
-alternate. A longer lower-case word inside (`Log4j2Config`) makes it a name, and a name stays."""
+addresses, sendmail's queue ids, places in a rack (`R30-M0-L1-U18`), and runs in which short letter
+and digit groups alternate. A longer lower-case word inside (`Log4j2Config`) makes it a name, and a
+name stays."""
 
 _REPLICA = "[bcdfghjklmnpqrstvwxz0-9]"
 _POD = re.compile(rf"-(?=[a-z-]{{0,14}}[0-9]){_REPLICA}{{8,10}}-{_REPLICA}{{5}}(?![A-Za-z0-9-])")
