@@ -71,10 +71,7 @@ class Sample:
 def sample_issues(results: Sequence[Place], limit: int = SAMPLE) -> Sample:
     """The most frequent and an even sample of the distinct issues of result files, `limit` of
     problems and of praise each; all of them where there are no more."""
-    parts = max(1, math.ceil(count_rows(results) / PART_ROWS))
-    counted = [begin(_count, files, parts, returns=parts) for files in _some(results)]
-    columns = [[each] if parts == 1 else each for each in counted]
-    summed = [begin(_sum_up, limit, *part, returns=2) for part in zip(*columns, strict=True)]
+    summed = _begin_counting(results, limit)
     sample = Sample()
     chosen: dict[bytes, int] = {}
     for positive in (False, True):
@@ -91,6 +88,15 @@ def sample_issues(results: Sequence[Place], limit: int = SAMPLE) -> Sample:
             detail = (row["basis"], row["suggestion"], row["severity"])
             sample.details.setdefault(text, Counter())[detail] += row["count"]
     return sample
+
+
+def _begin_counting(results: Sequence[Place], limit: int) -> list[tuple[Any, Any]]:
+    """For each part of the issues what `_sum_up` makes of it. What the files held is let go as soon
+    as it is summed."""
+    parts = max(1, math.ceil(count_rows(results) / PART_ROWS))
+    counted = [begin(_count, files, parts, returns=parts) for files in _some(results)]
+    tables = [[each] if parts == 1 else each for each in counted]
+    return [begin(_sum_up, limit, *part, returns=2) for part in zip(*tables, strict=True)]
 
 
 def issues_of(table: pa.Table) -> pa.Table:
