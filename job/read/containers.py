@@ -45,6 +45,11 @@ _TAGGED = re.compile(
     rf"|\[?{_TIME}\]? (?P<columns>(?:(?:\[[^\]\n]{{1,80}}\]|(?:{_LEVELS})|\d{{1,7}}):? )+)(?P<d>.*)"
 )
 _MESSAGES = "abcd"
+_FRAME = re.compile(
+    r"[ \t]+(?:at [\w$.<]|File \"|\.\.\. \d+ )|(?:Caused by|Suppressed): |\.\.\. \d+ more"
+)
+"""A line of a trace. Behind the head of a log line an indent alone says nothing: levels are padded
+to one width, kernels and scripts indent what they list."""
 _WOVEN_SHARE = 0.9
 _TIMED_SHARE = 0.2
 """Of the lines of a stream that do not look continued: from there on a time opens its records."""
@@ -117,7 +122,7 @@ def find_woven(lines: Sequence[str]) -> Woven | None:
             continue
         if kind == "compose" and not _are_containers(lines, prefixed):
             continue
-        if kind == "tagged" and not any(_goes_on_alone(line.said) for line in prefixed):
+        if kind == "tagged" and not any(_FRAME.match(line.said) for line in prefixed):
             continue
         return kind
     return None
@@ -132,10 +137,6 @@ def _are_containers(lines: Sequence[str], prefixed: Sequence[Prefixed]) -> bool:
     if all(re.search(r"[-_]\d{1,3}\Z", name) for name in names):
         return spaced
     return aligned and spaced and len(lines) >= 2 * len(names)
-
-
-def _goes_on_alone(said: str) -> bool:
-    return said[:1] in (" ", "\t") and looks_continued(said)
 
 
 def is_docker(value: Any) -> bool:
@@ -232,11 +233,17 @@ def _line(
 @dataclass(frozen=True, slots=True)
 class Continuing:
     """Whether a line goes on with the one before it in its stream. `timed`: the streams in which
-    what opens with no time does."""
+    what opens with no time does; `tagged`: each line has a head of its own."""
 
     timed: frozenset[str]
+    tagged: bool = False
 
     def __call__(self, before: Line, line: Line) -> bool:
+        if self.tagged:
+            if _FRAME.match(line.said):
+                return True
+            traced = _FRAME.match(before.said) or before.said.startswith(("    ", "Traceback "))
+            return bool(traced) and (line.said.startswith("    ") or opens_exception(line.said))
         if not before.ends or not line.said.strip():
             return True
         if line.stream in self.timed:

@@ -8,11 +8,11 @@ happened. All have the line's position and time; `copy` numbers them. A count th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from job.records import Raw
+from job.records import Raw, Rejected
 
 MOST_REPEATS = 10_000
 """Records of one line. A flood is below it; a hostile count must not fill the disk."""
@@ -26,6 +26,7 @@ _LAST = re.compile(
 )
 _LAST_MARK = " last message repeated "
 _TIMED = re.compile(rf"{_TIME}(?= (?P<host>[\w.-]{{1,80}}))")
+_MARK = "message repeated "
 _FIELDS = ("message", "msg", "log", "MESSAGE")
 
 
@@ -52,29 +53,36 @@ def last_again(line: Raw, before: Raw | None) -> Iterator[Raw]:
     yield line
 
 
-def each(raw: Raw) -> Iterator[Raw]:
-    """The records that a raw record stands for: itself, or as many as it says."""
-    value = raw.value
-    if isinstance(value, str):
-        if match := _REPEATED.search(value):
-            yield from _copies(raw, value[: match.start()] + match[2], match[1])
-            return
-    elif isinstance(value, dict):
-        for name in _FIELDS:
-            if isinstance(text := value.get(name), str) and (match := _REPEATED.search(text)):
-                yield from _copies(raw, value | {name: text[: match.start()] + match[2]}, match[1])
-                return
-    yield raw
+def with_repeats(rows: Iterable[Raw | Rejected]) -> Iterator[Raw | Rejected]:
+    """The rows, each as many times as it says it was repeated. Nearly none says so: looking for it
+    must cost next to nothing."""
+    for row in rows:
+        value = row.value if type(row) is Raw else None
+        if type(value) is str:
+            if _MARK in value and isinstance(row, Raw):
+                yield from _repeated(row, value)
+                continue
+        elif type(value) is dict and isinstance(row, Raw):
+            for name in _FIELDS:
+                text = value.get(name)
+                if type(text) is str and _MARK in text:
+                    yield from _repeated(row, text, name)
+                    break
+            else:
+                yield row
+            continue
+        yield row
 
 
-def may_repeat(raw: Raw) -> bool:
-    """Whether a raw record may stand for several: a look that costs next to nothing."""
-    value = raw.value
-    if type(value) is str:
-        return "message repeated " in value
-    return type(value) is dict and any(
-        type(text := value.get(name)) is str and "message repeated " in text for name in _FIELDS
-    )
+def _repeated(raw: Raw, text: str, name: str | None = None) -> Iterator[Raw]:
+    """The records that a raw record stands for; `name`: of the field that holds the text."""
+    match = _REPEATED.search(text)
+    if match is None:
+        yield raw
+        return
+    said = text[: match.start()] + match[2]
+    value = said if name is None else {**raw.value, name: said}  # type: ignore[dict-item]
+    yield from _copies(raw, value, match[1])
 
 
 def _copies(raw: Raw, value: Any, count: str) -> Iterator[Raw]:

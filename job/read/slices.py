@@ -19,7 +19,7 @@ from job.read.json_lines import read_json_lines
 from job.read.json_stream import read_json
 from job.read.lines import Block, read_blocks
 from job.read.rejections import binary, truncated, unreadable
-from job.read.repeats import each, may_repeat
+from job.read.repeats import with_repeats
 from job.read.streams import ByteStream, Compression
 from job.read.tabular import read_csv
 from job.read.text_log import TextLog
@@ -60,11 +60,7 @@ def read_slice(part: Slice) -> Iterator[Raw | Rejected]:
     begin = max(part.start - 1 - (WINDOW_BYTES if woven else 0), 0) if part.index else 0
     stream = ByteStream(part.location, part.compression, begin, part.end)
     try:
-        for row in _records(part, stream, begin):
-            if type(row) is Raw and may_repeat(row):
-                yield from each(row)
-            else:
-                yield row
+        yield from with_repeats(_records(part, stream, begin))
     except OSError as error:
         if not part.location.is_lasting(error):
             raise
@@ -84,7 +80,7 @@ def _records(part: Slice, stream: ByteStream, begin: int) -> Iterator[Raw | Reje
         lines = message_lines(rows, form.chat_names)
         weave = Weave(goes_on, partial(join_messages, names=form.chat_names))
     else:
-        weave = Weave(Continuing(frozenset(form.timed_streams)), join_lines)
+        weave = Weave(Continuing(frozenset(form.timed_streams), form.woven == "tagged"), join_lines)
         if form.woven == "docker":
             lines = docker_lines(_rows(part, stream, begin, None))
         else:

@@ -108,6 +108,10 @@ def test_what_only_looks_like_a_stream_is_read_as_before(tmp_path: Path) -> None
     assert logs(tmp_path / "a.log", levels) == levels.splitlines()
     table = "name | age | town\nbob | 7 | Rome\nann | 8 | Oslo\nkim | 9 | Bonn\n"
     assert logs(tmp_path / "b.log", table) == table.splitlines()
+    padded = "2024-03-05 12:00:00 INFO  a\n2024-03-05 12:00:01 INFO  b\n2024-03-05 12:00:02 WARN  c"
+    assert logs(tmp_path / "d.log", padded) == padded.splitlines()
+    listed = [f"Mar  5 12:00:00 h kernel:   {said}" for said in ("one", "  two", "\tat x")]
+    assert len(logs(tmp_path / "e.log", "\n".join(listed))) == 2
     plain = "Mar  5 12:00:00 h app[1]: a\nMar  5 12:00:01 h app[2]: b\n\tat Foo.bar(Foo.java:1)\n"
     assert len(logs(tmp_path / "c.log", plain)) == 2
 
