@@ -24,6 +24,8 @@ SAME_SHARE = 0.8
 SPARK_BARS = 4
 """Fewer bars than this are no course of anything."""
 _BESIDE_WORDS = re.compile(r"[\W_]+")
+_PLAIN_WORD = re.compile(r"[a-z]+[ ,]")
+"""A word to begin with, not a name such as order-api or a path."""
 _HOLE = re.compile(r"[ \t]+(?=[:,.;!?，。；：！？、](?:\s|$))")
 
 
@@ -177,8 +179,9 @@ def quotes(theme: Mapping[str, Any], limit: int = QUOTES) -> list[Mapping[str, A
 
 
 def tidy(text: str) -> str:
-    """`text` on one line, without the gaps that masked ids and numbers left before its marks."""
-    return _HOLE.sub("", " ".join(text.split()))
+    """`text` as a sentence begins, on one line, without the gaps that ids and numbers left."""
+    line = _HOLE.sub("", " ".join(text.split()))
+    return line[:1].upper() + line[1:] if _PLAIN_WORD.match(line) else line
 
 
 def same_words(one: str, other: str) -> bool:

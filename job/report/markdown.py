@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from job.records import SEVERITIES
-from job.report.card import Card, quotes
+from job.report.card import Card, quotes, tidy
 from job.report.escape import code, prose, table
 from job.report.evidence import QUOTES
 from job.report.markdown_account import account
@@ -80,7 +80,7 @@ def _changes(view: View) -> Iterator[str]:
     if changes.gone:
         yield f"### {words('status_gone')} · {words('problems', n=len(changes.gone))}"
         yield "\n".join(
-            _line(theme["severity"], theme["title"], changes.gone_facts(theme), view)
+            _line(theme["severity"], tidy(theme["title"]), changes.gone_facts(theme), view)
             for theme in changes.gone
         )
     if changes.same or not changes.any:
@@ -93,7 +93,7 @@ def _incidents(view: View) -> Iterator[str]:
     if incidents:
         yield f"## {words('incidents')} · {words('incident_count', n=len(incidents))}"
     for incident in incidents:
-        yield f"### {prose(incident['title'])}"
+        yield f"### {prose(tidy(incident['title']))}"
         facts = [
             f"**{words(incident['severity'])}**",
             words("likely"),
@@ -172,7 +172,7 @@ def _praised(view: View) -> Iterator[str]:
         return
     yield f"## {words('praised')} · {words('records', n=positive['records'])}"
     for group in positive["themes"][:ROWS]:
-        title = prose(group["title"]) if group["title"] else words("praise_other")
+        title = prose(tidy(group["title"])) if group["title"] else words("praise_other")
         yield f"### {title} · {words('records', n=group['records'])}"
         yield "\n".join(_piece(piece, view) for piece in quotes(group, len(group["evidence"])))
 

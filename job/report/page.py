@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from job.pieces import EVIDENCE
-from job.report.card import quotes
+from job.report.card import quotes, tidy
 from job.report.draw import NARROW, WIDE, draw_chart, draw_sparkline
 from job.report.evidence import QUOTES
 from job.report.view import ROWS, View
@@ -56,7 +56,7 @@ def _render(view: View, drawn: Mapping[str, Any], pieces: int) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    env.filters.update(num=_number, around_quote=_around_quote)
+    env.filters.update(num=_number, around_quote=_around_quote, tidy=tidy)
     return env.get_template("page.html.j2").render(
         r=view.report,
         v=view,

@@ -88,7 +88,13 @@ def test_titles_have_no_gaps_where_ids_were() -> None:
     assert (
         tidy("Diagnostics report from : Error  found ,") == "Diagnostics report from: Error found,"
     )
-    assert tidy("a :b") == "a :b"
+    assert tidy("a :b") == "A :b"
+
+
+def test_titles_begin_as_sentences_do_and_names_stay() -> None:
+    assert tidy("the refund has not arrived") == "The refund has not arrived"
+    assert tidy("order-api does not answer") == "order-api does not answer"
+    assert tidy("退款没有到账") == "退款没有到账"
 
 
 @pytest.mark.parametrize(
