@@ -1,9 +1,10 @@
-"""Places in the theme space to groups, however many there are.
+"""Places in the theme space to groups.
 
 What all issues of a day share, their trade and its words, is taken out first, or a shop's "refund
 late" and "charged twice" are too alike to be told apart.
 
-Invariant: at most `EXACT` rows are ever compared each with each, and memory is bounded by that.
+Invariant: every row is in exactly one group. All rows are compared each with each, so their number
+must be bounded by the caller (`issues.SAMPLE`: 4,000 rows take 64 MB of similarities).
 """
 
 from __future__ import annotations
@@ -19,9 +20,6 @@ from job.theme_space import Vectors, unit_rows
 JOIN = 0.4
 """Least link between groups that are joined (see `linkage.py`): two fifths as alike as each is
 within itself. From 0.36 to 0.44 it hardly matters on wordings left out."""
-EXACT = 5_000
-"""Rows compared each with each: 100 MB of similarities."""
-
 _LEAST_TYPICAL = 0.2
 """Share of rows that may lack what counts as common. A shop's rows all have its words; where one
 cause makes up most of a day the others lack it, and so it stays (up to four rows in five)."""
@@ -57,41 +55,7 @@ def shape(places: Vectors, prior: float) -> tuple[Vectors, float]:
     return total / np.float32(size), cohesion(size, inner, prior)
 
 
-def partition(places: Vectors, counts: NDArray[np.int64], prior: float) -> list[NDArray[np.intp]]:
-    """The rows of `places` as groups, each in ascending order.
-
-    The `EXACT` most frequent are compared each with each; every other row joins the group with
-    which it has the highest link, or else waits for a next round of the same with what is left.
-    """
-    groups: list[list[int]] = []
-    left = np.arange(len(places))
-    while left.size:
-        frequent = left[np.argsort(-counts[left], kind="stable")]
-        exact = np.sort(frequent[:EXACT])
-        owners = agglomerate(places[exact] @ places[exact].T, prior, JOIN)
-        found: dict[int, list[int]] = {}
-        for row, owner in zip(exact.tolist(), owners.tolist(), strict=True):
-            found.setdefault(owner, []).append(row)
-        fresh = list(found.values())
-        left = _assign(np.sort(frequent[EXACT:]), fresh, places, prior)
-        groups += fresh
-    return [np.array(sorted(group)) for group in groups]
-
-
-def _assign(
-    rows: NDArray[np.intp], groups: list[list[int]], places: Vectors, prior: float
-) -> NDArray[np.intp]:
-    """Add each of `rows` to the group it has the highest link with; return those without one."""
-    shapes = [shape(places[group], prior) for group in groups]
-    centroids = np.stack([centroid for centroid, _ in shapes])
-    scale = np.sqrt([within * cohesion(1, 0.0, prior) for _, within in shapes])
-    left = [rows[:0]]
-    for start in range(0, len(rows), EXACT):
-        some = rows[start : start + EXACT]
-        links = (places[some] @ centroids.T) / scale
-        nearest = np.argmax(links, axis=1)
-        joins = links[np.arange(len(some)), nearest] >= JOIN
-        for row, group in zip(some[joins].tolist(), nearest[joins].tolist(), strict=True):
-            groups[group].append(row)
-        left.append(some[~joins])
-    return np.concatenate(left)
+def partition(places: Vectors, prior: float) -> list[NDArray[np.intp]]:
+    """The rows of `places` as groups, each in ascending order."""
+    owners = agglomerate(places @ places.T, prior, JOIN)
+    return [np.flatnonzero(owners == owner) for owner in np.unique(owners)]

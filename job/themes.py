@@ -99,7 +99,7 @@ def _themes(
     places = _places(plain, space, encode)
     centred = without_common(places, [language(text.event) for text in plain])
     themes = []
-    for rows in partition(centred, weights, prior):
+    for rows in partition(centred, prior):
         own = places[rows]
         centroid, cohesion = shape(own, prior)
         # Of equally telling texts the first by content.

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from job import partition
 from job.calibrate import space_of
 from job.themes import ThemeGroup, ThemeText, group_texts
 from tests.job.themes_world import bundled, foreseen, pairwise_f1, plain_space, text, wordings
@@ -80,15 +78,6 @@ def test_the_order_of_arrival_changes_nothing(order: list[int], data: st.DataObj
     for one, other in zip(plain, mixed, strict=True):
         assert {order[i] for i in other.members} == set(one.members)
         assert order[other.representative] == one.representative
-
-
-def test_more_texts_than_are_compared_each_with_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = [len(TEXTS) - i for i in range(len(TEXTS))]
-    whole = by_event(TEXTS, grouped(TEXTS, counts))
-    monkeypatch.setattr(partition, "EXACT", 7)
-    parts = grouped(TEXTS, counts)
-    assert by_event(TEXTS, parts) == whole
-    assert sorted(i for group in parts for i in group.members) == list(range(len(TEXTS)))
 
 
 def f1_of(half: str) -> float:
