@@ -39,6 +39,10 @@ _LOOKED_AT = 30
 """Folders whose report `auto` reads at most, those of the latest runs."""
 
 
+_FACTS = ("stopped", "language", "model", "instructions", "version", "settings", "finished")
+"""Of run.json: what a comparison needs."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Finished:
     """A finished run as found: run.json, what the comparison needs of its report, its themes."""
@@ -180,7 +184,7 @@ def _read(folder: Place, root: Place) -> _Finished | None:
         report = orjson.loads((folder / "report.json").read_bytes())
         if not table.is_file():
             return None
-        for name in ("stopped", "language", "model", "instructions", "settings", "finished"):
+        for name in _FACTS:
             facts[name]
         day = report_day(report)
         return _Finished(

@@ -13,6 +13,7 @@ from datetime import date
 from statistics import median
 from typing import Any, Literal
 
+from job.config_file import EXTRACTIVE
 from job.theme_ids import continue_ids
 from job.theme_table import EarlierTheme
 
@@ -92,9 +93,13 @@ def why_not_comparable(now: Mapping[str, Any], then: Mapping[str, Any]) -> str |
     """Why the counts of two runs (as in run.json) cannot be compared; None where they can."""
     if then["stopped"]:
         return "partial"
-    for name in ("language", "model", "instructions"):
+    for name in ("language", "model"):
         if now[name] != then[name]:
             return name
+    # What the built-in analyst goes by are the rules of its version.
+    told = "version" if now["model"] == EXTRACTIVE else "instructions"
+    if now[told] != then[told]:
+        return "instructions"
     if now["settings"].get("sample") != then["settings"].get("sample"):
         return "sample"
     return None

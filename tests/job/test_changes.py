@@ -28,6 +28,7 @@ FACTS = {
     "language": "en",
     "model": "m",
     "instructions": "i",
+    "version": "1",
     "settings": {"sample": None},
 }
 
@@ -117,6 +118,13 @@ def test_days_in_a_row(runs: tuple[PastRun, ...], days: int, since: str) -> None
 )
 def test_what_cannot_be_compared(then: dict[str, Any], reason: str | None) -> None:
     assert why_not_comparable(FACTS, FACTS | then) == reason
+
+
+def test_the_built_in_analyst_compares_with_its_own_version() -> None:
+    rules = FACTS | {"model": "extractive"}
+    assert why_not_comparable(rules, rules | {"instructions": "other"}) is None
+    assert why_not_comparable(rules, rules | {"version": "2"}) == "instructions"
+    assert why_not_comparable(FACTS, FACTS | {"version": "2"}) is None
 
 
 def theme(id: str, *axis: float, space: str = "s") -> EarlierTheme:
