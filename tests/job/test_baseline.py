@@ -79,6 +79,14 @@ def test_against_one_earlier_run(tmp_path: Path) -> None:
     assert comparison["problems"] == {"before": 25, "now": 43}
 
 
+def test_changes_are_headlined_in_chinese(tmp_path: Path) -> None:
+    before = finished(tmp_path / "mon", 0, {"pay": 10, "disk": 8, "login": 7}, language="zh")
+    out = a_day(tmp_path / "tue", 1, {"pay": 30, "login": 7, "mail": 6}, language="zh")
+    assert compared(out, str(before))["headline"] == (
+        "3 个问题需要处理：新增 1 个，加重 1 个，持续存在 1 个（2 天）"
+    )
+
+
 def test_two_identical_days(tmp_path: Path) -> None:
     before = finished(tmp_path / "mon", 0, {"pay": 10, "login": 7})
     report = compared(a_day(tmp_path / "tue", 1, {"pay": 10, "login": 7}), str(before))
