@@ -20,7 +20,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "loggedat, logtime, asctime, occurredat, starttime, startedat, submittedat, submittime",
         "reviewtime, reviewdate, reviewedat, postedat, commenttime, updatedat, 时间, 时间戳",
         "创建时间, 发生时间, 评论时间, 评价时间, 提交时间, 反馈时间, 记录时间, 对话时间, 日志时间",
-        "date, day, 日期",
+        "date, day, 日期, realtimetimestamp, timeunixnano",
     ),
     "level": listed(
         "level, severity, lvl, loglevel, levelname, severitytext, levelno, severitynumber",
@@ -41,8 +41,8 @@ _PARTS: dict[str, tuple[str, ...]] = {
     ),
     "service": listed(
         "service, servicename, svc, app, appname, application, applicationname, eventsource",
-        "program, component, module, subsystem, container, containername, 服务, 服务名, 应用",
-        "应用名, 系统, 模块",
+        "program, component, module, subsystem, container, containername, syslogidentifier",
+        "服务, 服务名, 应用, 应用名, 系统, 模块",
     ),
     "host": listed(
         "host, hostname, server, servername, node, nodename, instance, instanceid, machine, pod",

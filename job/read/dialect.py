@@ -24,18 +24,20 @@ _REGULAR = 0.9
 _NUMBER = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(?:[eE][-+]?\d+)?%?")
 _NAME = re.compile(r"[^\W\d][\w .\-/()%#:@&+]{0,39}")
 _LONGEST_NAME = 80
+_MOST_ABOVE = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """`columns`: names of the cells, none twice; `heading`: whether the file's first row holds
     them; `quoted`: whether a quote at the start of a cell means anything (in a TSV with bare
-    quotes it does not)."""
+    quotes it does not); `before`: rows above the heading (a title, Excel's `sep=;`)."""
 
     delimiter: str
     quoted: bool
     columns: tuple[str, ...]
     heading: bool
+    before: int = 0
 
     def reader(self, lines: Iterable[str], strict: bool = False) -> Iterator[list[str]]:
         """The rows of lines (each with its line feed), as the csv module reads them. `strict`: it
@@ -59,9 +61,12 @@ def heading_length(text: str, dialect: Dialect) -> int:
             yield line
 
     if dialect.heading:
+        above = dialect.before
         for row in dialect.reader(lines()):
             if is_row(row):
-                return passed
+                above -= 1
+                if above < 0:
+                    return passed
     return 0
 
 
@@ -112,6 +117,8 @@ def find_dialect(
     for delimiter in _DELIMITERS.get(extension, ",\t;|"):
         quoted = _quotes_matter(text, delimiter, complete)
         rows = _rows(text, delimiter, quoted, complete)
+        before = _above_heading(rows, is_time) if named else 0
+        rows = rows[before:]
         width = len(rows[0]) if rows else 0
         share = _evenness(rows)
         if width < 2 or (share < _REGULAR and not named):
@@ -126,7 +133,7 @@ def find_dialect(
         ):
             continue
         if best is None or (share, width) > best[:2]:
-            best = share, width, Dialect(delimiter, quoted, columns, heading)
+            best = share, width, Dialect(delimiter, quoted, columns, heading, before)
     if best is None and named:
         rows = _rows(text, ",", True, complete)
         heading = bool(rows) and _is_heading(rows, is_time)
@@ -162,6 +169,15 @@ def _quotes_matter(text: str, delimiter: str, complete: bool) -> bool:
     part = re.escape(delimiter)
     enclosed = re.findall(rf'(?:^|(?<=[{part}\n]))"(?:[^"]|"")*+"(?=[{part}\r\n]|\Z)', text)
     return 2 * "".join(enclosed).count('"') >= text.count('"')
+
+
+def _above_heading(rows: list[list[str]], is_time: Callable[[str], bool]) -> int:
+    """How many rows of one filled cell stand above the heading of a table with more columns."""
+    filled = (sum(bool(cell.strip()) for cell in row) for row in rows)
+    above = next((number for number, count in enumerate(filled) if count > 1), 0)
+    rest = rows[above:]
+    meant = 0 < above <= _MOST_ABOVE and len(rest) > 1 and _evenness(rest) >= _REGULAR
+    return above if meant and _is_heading(rest, is_time) else 0
 
 
 def _evenness(rows: list[list[str]]) -> float:

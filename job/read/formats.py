@@ -104,7 +104,8 @@ def _rows(text: str, form: Format) -> list[Any]:
     """The first values in a text, as far as they can be told."""
     if form.dialect:
         lines = (line.replace("\r", " ") + "\n" for line in text.split("\n"))
-        cells = islice(form.dialect.reader(lines), form.dialect.heading, _SAMPLE_ROWS)
+        above = form.dialect.before + form.dialect.heading
+        cells = islice(form.dialect.reader(lines), above, _SAMPLE_ROWS)
         try:
             return [dict(zip(form.dialect.columns, row, strict=False)) for row in cells]
         except csv.Error:

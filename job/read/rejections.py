@@ -41,6 +41,11 @@ def without_records(source: str, position: int, path: tuple[str, ...]) -> Reject
     return _rejected(source, position, "not_a_record", detail)
 
 
+def above_heading(source: str, position: int, text: str) -> Rejected:
+    """A line above the heading of a table: its title, or what the table's program says of it."""
+    return _rejected(source, position, "not_a_record", "a line above the heading", text)
+
+
 def too_long(source: str, position: int, text: str) -> Rejected:
     """A line or record above the size that one record may have."""
     detail = f"longer than {MAX_RECORD_BYTES >> 20} MiB"

@@ -13,7 +13,7 @@ from typing import Any
 from job.read.dialect import Dialect, is_row, unique
 from job.read.encoding import Encoding, repair
 from job.read.lines import MAX_RECORD_BYTES, Block
-from job.read.rejections import bad_csv, too_long
+from job.read.rejections import above_heading, bad_csv, too_long
 from job.records import Raw, Rejected
 
 csv.field_size_limit(MAX_RECORD_BYTES)
@@ -141,9 +141,11 @@ def read_csv(
     heading: bool,
 ) -> Iterator[Raw | Rejected]:
     """The records of the rows that start before `end` (a byte offset that is the start of a row;
-    None: all of them). `heading`: the first row is the heading and no record."""
+    None: all of them). `heading`: the first row is the heading and no record, nor are those that
+    the dialect has before it."""
     lines = _Lines(blocks, encoding, end)
     rows = _Rows(lines, dialect)
+    above = dialect.before if heading else 0
     extra = unique([*dialect.columns, "extra"])[-1]
     while True:
         flags: list[str] = []
@@ -158,6 +160,9 @@ def read_csv(
             yield bad_csv(source, position, cells, first)
         elif isinstance(cells, Exception):
             yield too_long(source, position, first)
+        elif is_row(cells) and above:
+            above -= 1
+            yield above_heading(source, position, first)
         elif is_row(cells) and heading:
             heading = False
         elif is_row(cells):

@@ -197,6 +197,22 @@ def test_rows_with_too_many_or_too_few_cells(tmp_path: Path) -> None:
     assert fewer.flags == ("missing_cells",)
 
 
+@pytest.mark.parametrize(
+    ("above", "delimiter"), [("sep=;\n", ";"), ("Reviews of March\n\nby shop\n", ",")]
+)
+def test_lines_above_the_heading_of_a_table(tmp_path: Path, above: str, delimiter: str) -> None:
+    table = "id,text,stars\n1,good,5\n2,bad,1\n3,so so,3\n".replace(",", delimiter)
+    for slice_bytes in (5, 1 << 20):
+        found = rows_of(planned(tmp_path / "a.csv", (above + table).encode(), slice_bytes))
+        kept = [row.value for row in found if isinstance(row, Raw)]
+        assert kept[0] == {"id": "1", "text": "good", "stars": "5"}
+        assert len(kept) == 3
+        assert [row.excerpt for row in rejections(found)] == above.split("\n")[:1] + (
+            ["by shop"] if "shop" in above else []
+        )
+        assert {row.detail for row in rejections(found)} == {"a line above the heading"}
+
+
 def test_a_delimiter_more_often_in_one_line_is_a_log_all_the_same(tmp_path: Path) -> None:
     lines = ["20171223-22:15:29:606|Step|3|a", "20171223-22:15:29:615|Step|3|b|c|d|e"]
     assert values(tmp_path / "a.log", "\r\n".join(lines).encode()) == lines
