@@ -40,7 +40,10 @@ def feedback_answer(reading: Reading) -> Answer:
     thanks = any(c.tone.thanks for c in found)
 
     if rating is not None and rating >= 4:
-        bad = certain
+        # Complaints and no word of praise contradict the stars: the words say how bad it is.
+        against = good == 0 and any(c.tone.complaint or c.tone.mood for c in found)
+        bad = certain or against
+        rating = None if against else rating
     elif rating is not None and rating <= 2:
         bad = trouble + hints > 0 or good < CLEAR
     elif trouble:

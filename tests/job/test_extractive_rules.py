@@ -390,3 +390,22 @@ def test_advice_fits_what_is_said(text: str, advice: str) -> None:
     suggestion = only_issue(analyse(record(text, lang="zh"), "zh")).suggestion
     assert suggestion is not None
     assert suggestion.startswith(advice)
+
+
+@pytest.mark.parametrize(
+    ("text", "rating", "outcome"),
+    [
+        ("Worst app ever. It charged me twice and support ignored me.", 5, "problem"),
+        ("太差了，扣了两次钱，一直不退款", 5, "problem"),
+        ("二十分钟就修好了漏水，走的时候还把地擦了。", 5, "positive"),
+        ("Great, but the box was a bit dented", 5, "positive"),
+        ("Excellent service, love it", 1, "positive"),
+    ],
+)
+def test_words_that_only_complain_outweigh_the_stars(
+    text: str, rating: float, outcome: str
+) -> None:
+    answer = analyse(record(text, rating=rating), "en")
+    assert answer.outcome == outcome
+    if outcome == "problem":
+        assert answer.issues[0].severity == "high"
