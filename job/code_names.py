@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from job.extractive.advice import gravest_word
+from job.extractive.advice import HARM_WORDS, Harm, harms
 from job.instructions import Language
 from job.records import SEVERITIES, Basis, Severity
 from job.text import language as language_of
@@ -24,10 +24,14 @@ _SHARE = 1 / 3
 """Of a theme's issues that must be of a severity or worse for the theme to have it: the most
 frequent one counts, but a third of graver ones outweighs a majority of lighter ones."""
 
-_WORDS_SHOWN = 3
+_HARMS_SHOWN = 2
 _COMPARED = 200
 _FEWEST = 3
 """Different events from which on the most typical one can be told; so many are compared."""
+_WHOLE = 4
+"""Words that an event has at least that says what happened."""
+_CUT = 0.7
+"""What an event counts that is too long for a title."""
 _LATIN_WORD = re.compile(r"[a-z][a-z'-]+")
 _HAN_RUN = re.compile("[\u4e00-\u9fff]+")
 _CLAUSE_END = re.compile(r"[。！？；，;!?\n]|[.,:](?=\s)")
@@ -145,8 +149,9 @@ def typical_event(issues: Sequence[ThemeIssue]) -> str:
 
     def commonness(event: str) -> float:
         pieces = told[event]
-        # The square root keeps a mere "it failed" from winning by its few words.
-        return sum(shared[piece] - 1 for piece in pieces) / max(len(pieces), 1) ** 0.5
+        # Divided by a root, so that neither the longest event wins nor a mere "it failed".
+        common = sum(shared[piece] - 1 for piece in pieces) / (len(pieces) + _WHOLE) ** 0.5
+        return common if len(event) <= TITLE_CHARACTERS else common * _CUT
 
     return max(events, key=commonness)
 
@@ -165,8 +170,8 @@ def title_of(event: str) -> str:
     if len(text) <= TITLE_CHARACTERS:
         return text.rstrip("。.；;，, ")
     ends = [m.start() for m in _CLAUSE_END.finditer(text, 0, TITLE_CHARACTERS + 1)]
-    # A clause shorter than a fifth of a title says too little.
-    if ends and ends[-1] >= TITLE_CHARACTERS // 5:
+    # A clause shorter than half a title says too little, or is none: "a wrong, outdated price".
+    if ends and ends[-1] >= TITLE_CHARACTERS // 2:
         return text[: ends[-1]].rstrip()
     space = text.rfind(" ", TITLE_CHARACTERS // 2, TITLE_CHARACTERS)
     return f"{text[: space if space > 0 else TITLE_CHARACTERS - 1]}…"
@@ -199,20 +204,20 @@ def severity_reason(counts: Counter[Severity], language: Language) -> str:
 
 
 def _spoken_of(theme: ThemeInput, severity: Severity, language: Language) -> str:
-    """The words of harm that issues of a high or critical theme use, the most frequent first."""
+    """What harm the issues of a high or critical theme tell of, the most frequent first."""
     if SEVERITIES.index(severity) < SEVERITIES.index("high"):
         return ""
-    found: Counter[str] = Counter()
+    found: Counter[Harm] = Counter()
     for issue in theme.issues:
         if SEVERITIES.index(issue.severity) >= SEVERITIES.index(severity):
-            word = gravest_word(f"{issue.event} {issue.cause or ''}")
-            found.update({word: issue.count} if word else {})
-    shown = [word for word, _ in found.most_common(_WORDS_SHOWN)]
+            for harm in harms(f"{issue.event} {issue.cause or ''}"):
+                found[harm] += issue.count
+    shown = [HARM_WORDS[harm][language] for harm, _ in found.most_common(_HARMS_SHOWN)]
     if not shown:
         return ""
     if language == "zh":
-        return "；其中提到" + "、".join(f"“{word}”" for word in shown)
-    return "; they speak of " + ", ".join(f"“{word}”" for word in shown)
+        return "；其中涉及" + "、".join(shown)
+    return "; they tell of " + " and of ".join(shown)
 
 
 def _most_frequent(

@@ -7,7 +7,7 @@ to people, then to everybody's work, then to one user's.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from job.extractive.grammar import either, words
 from job.extractive.spans import fold
@@ -35,19 +35,26 @@ _CRITICAL = _any(
 CERTAIN = 3
 """The weight of failure (see `Tone`) of what plainly failed."""
 _CRASH = _any(r"crash\w* panic\w* died killed", "崩溃 死机")
-_HIGH = _any(
+_MONEY = _any(
+    r"charg(?:ed|es?) billed debited refund\w* money pa(?:y|id|yment)\w* overcharg\w* deducted",
+    "扣[了款费钱我两] 多收 退款 退钱 付款 的钱 收费 押金",
+)
+_REPEATED = _any(
     r"""
-    charg(?:ed|es?) billed debited refund\w* money pa(?:y|id|yment)\w* overcharg\w* deducted again
-    keeps? every_time always repeatedly (?:second|third|fourth|fifth)_time times_in_a_row
+    again keeps? every_time always repeatedly (?:second|third|fourth|fifth)_time times_in_a_row
+    """,
+    "又 反复 每次 多次 总是 老是 一直 频繁 第[二三四五六七八九]",
+)
+_IMPOSSIBLE = _any(
+    r"""
     cannot can't can_not couldn't could_not unable impossible unusable lost gone vanish\w*
     disappear\w* missing stuck refus\w+ denied rejected unauthori[sz]ed
     """,
-    r"""
-    扣[了款费钱我两] 多收 退款 退钱 付款 的钱 收费 押金 又 反复 每次 多次 总是 老是 一直 频繁
-    第[二三四五六七八九] 无法 不能 打不开 [登连进用付开]不[上了去通] 丢失 不见了 消失 没了 拒 卡死
+    """
+    无法 不能 打不开 [登连进用付开]不[上了去通] 丢失 不见了 消失 没了 拒 卡死
     """,
 )
-"""Money, repetition, and what cannot be done at all."""
+_HIGH = (_MONEY, _REPEATED, _IMPOSSIBLE)
 _LOW = _any(
     r"""
     slow\w* sluggish lag\w* a_(?:bit|little) slightly minor somewhat typo colou?r font icon cosmetic
@@ -69,7 +76,7 @@ def severity(said: str, failure: int, level: str | None, rating: float | None) -
         return "medium" if failure == CERTAIN else "low"
     if rating is not None and rating >= 4:
         return "low"
-    if level == "error" or (failure and _HIGH.search(low)):
+    if level == "error" or (failure and any(pattern.search(low) for pattern in _HIGH)):
         return "high"
     if failure < 2 or _LOW.search(low):
         return "low"
@@ -250,10 +257,28 @@ def suggestion(event: str, cause: str | None, basis: Basis, language: Language) 
     return _OTHERWISE[basis if cause else "inferred"][language].replace("{it}", it)
 
 
-def gravest_word(said: str) -> str | None:
-    """The word for the worst harm that is spoken of, if it is a grave one."""
+Harm = Literal["everybody", "crash", "money", "impossible", "repeated"]
+
+HARM_WORDS: dict[Harm, dict[Language, str]] = {
+    "everybody": {
+        "en": "harm to people, data or everybody’s work",
+        "zh": "人身、数据或全体用户受损",
+    },
+    "crash": {"en": "a crash", "zh": "崩溃"},
+    "money": {"en": "money", "zh": "钱款"},
+    "impossible": {"en": "something that could not be done at all", "zh": "事情完全办不成"},
+    "repeated": {"en": "a failure that comes again and again", "zh": "反复发生"},
+}
+_HARMS: tuple[tuple[Harm, re.Pattern[str]], ...] = (
+    ("everybody", _CRITICAL),
+    ("crash", _CRASH),
+    ("money", _MONEY),
+    ("impossible", _IMPOSSIBLE),
+    ("repeated", _REPEATED),
+)
+
+
+def harms(said: str) -> list[Harm]:
+    """The kinds of harm that the words tell of, the gravest first."""
     low = fold(said)
-    for pattern in (_CRITICAL, _CRASH, _HIGH):
-        if match := pattern.search(low):
-            return match[0].strip()
-    return None
+    return [harm for harm, pattern in _HARMS if pattern.search(low)]
