@@ -110,6 +110,8 @@ def find_dialect(
     not named as a table must have a heading and three columns (two where tabs part them).
     """
     named = extension in _DELIMITERS
+    # Lines that end at a carriage return alone are none here: the first would hold the whole file.
+    lone_return = "\r" in text.partition("\n")[0].removesuffix("\r")
     if len(text) > _SAMPLE_CHARACTERS:
         text = text[: text.rfind("\n", 0, _SAMPLE_CHARACTERS) + 1] or text
         complete = False
@@ -123,7 +125,7 @@ def find_dialect(
         share = _evenness(rows)
         if width < 2 or (share < _REGULAR and not named):
             continue
-        heading = _is_heading(rows, is_time)
+        heading = not lone_return and _is_heading(rows, is_time)
         columns = unique(rows[0]) if heading else tuple(f"c{n}" for n in range(1, width + 1))
         if not named and not (
             heading
@@ -136,7 +138,7 @@ def find_dialect(
             best = share, width, Dialect(delimiter, quoted, columns, heading, before)
     if best is None and named:
         rows = _rows(text, ",", True, complete)
-        heading = bool(rows) and _is_heading(rows, is_time)
+        heading = bool(rows) and not lone_return and _is_heading(rows, is_time)
         return Dialect(",", True, unique(rows[0][:1]) if heading else ("c1",), heading)
     return best[2] if best else None
 

@@ -218,6 +218,12 @@ def test_a_delimiter_more_often_in_one_line_is_a_log_all_the_same(tmp_path: Path
     assert values(tmp_path / "a.log", "\r\n".join(lines).encode()) == lines
 
 
+def test_a_table_whose_lines_end_at_carriage_returns_is_not_all_heading(tmp_path: Path) -> None:
+    (record,) = records(tmp_path / "a.csv", b"id,text\r1,a\r2,b\r")
+    assert isinstance(record.value, dict)
+    assert list(record.value.values()) == ["id", "text\r1", "a\r2", "b"]
+
+
 def test_a_nul_in_a_field(tmp_path: Path) -> None:
     record = only(records(tmp_path / "a.csv", b"name,comment\nbob,go\0od\n"))
     assert (record.value, record.flags) == ({"name": "bob", "comment": "go\0od"}, ("nul",))
