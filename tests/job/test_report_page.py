@@ -17,7 +17,8 @@ from job.place import Place
 from job.records import Rejected, Result
 from job.report import write_report
 from job.report.escape import code, prose
-from job.report.page import LIMIT
+from job.report.markdown import render_markdown
+from job.report.page import LIMIT, render_html
 from job.report.words import Language, Words, share
 from tests.job.report_run import issue, problem, record, theme, write_run
 
@@ -30,6 +31,10 @@ HOSTILE = (
     '" onmouseover="alert(3) \' {{ 7 * 7 }} {% raw %} &lt;b&gt;',
     "@everyone look at https://evil.example and www.evil.example\n\n# heading\n- list\n1. one",
 )
+
+
+MARKUP = {"link_open", "image", "html_block", "html_inline", "fence", "code_block"}
+"""What no text from outside may become in Markdown."""
 
 
 class Page(HTMLParser):
@@ -146,7 +151,7 @@ def test_hostile_markdown_makes_no_markup(hostile: Path) -> None:
     text = (hostile / "report.md").read_text("utf-8")
     tokens = list(_flat(MarkdownIt("commonmark").enable("table").parse(text)))
     kinds = {token.type for token in tokens}
-    assert not kinds & {"link_open", "image", "html_block", "html_inline", "fence", "code_block"}
+    assert not kinds & MARKUP
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
 
 
@@ -154,6 +159,45 @@ def _flat(tokens: list[Any]) -> Iterator[Any]:
     for token in tokens:
         yield token
         yield from _flat(token.children or [])
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_names_of_services_runs_and_known_problems_are_only_shown(
+    text: str, tmp_path: Path
+) -> None:
+    out = write_run(tmp_path / "out", [problem(n) for n in range(3)], [theme()])
+    report = orjson.loads(orjson.dumps(write_report(Place.of(out))))
+    named = [{"name": text, "records": 2}]
+    varied = {"label_before": text, "label_after": text, "min": 1, "max": 2, "unit": text}
+    near = {"record": text, "line": 1, "time": None, "level": text, "text": text}
+    (row,) = report["themes"]
+    row |= {"services": named, "hosts": named, "top_users": named, "owner": text, "status": "new"}
+    row |= {"varied": [varied], "incident": "i-1"}
+    row["evidence"][0]["neighbours"] = {"before": [near], "after": [near]}
+    run = {"path": text, "day": None, "records": 3, "problems": 3, "model": text}
+    gone = {"id": "g", "title": text, "severity": "low", "kind": "feedback", "before": 1}
+    report["comparison"] = {
+        "mode": "run",
+        "comparable": True,
+        "reason": None,
+        "runs": [run],
+        "records": None,
+        "problems": None,
+        "counts": None,
+        "gone": [gone | {"last_seen": None}],
+    }
+    incident = {"id": "i-1", "title": text, "label": "likely", "first": None, "last": None}
+    incident |= {"records": 3, "severity": "high", "themes": ["t-pay"], "services": [text]}
+    message = {"theme": "t-pay", "text": text, "records": 3}
+    report["incidents"] = [incident | {"hosts": [text], "why": text, "messages": [message]}]
+    report["known"]["unused"] = [text]
+
+    page = Page(render_html(report))
+    assert not {tag for tag, _ in page.elements} & {"script", "img"}
+    assert not [a for _, attributes in page.elements for a in attributes if a.startswith("on")]
+    assert " ".join("".join(page.text).split()).count(" ".join(text.split())) >= 12
+    tokens = _flat(MarkdownIt("commonmark").enable("table").parse(render_markdown(report)))
+    assert not {token.type for token in tokens} & MARKUP
 
 
 @pytest.mark.parametrize("text", HOSTILE)
