@@ -18,7 +18,7 @@ from typing import Any, Literal
 from job import times
 from job.read.chats import NO_NAMES, ChatNames, are_messages
 from job.read.containers import Woven, find_woven, is_docker, timed_streams
-from job.read.dialect import Dialect, find_dialect, is_table
+from job.read.dialect import Dialect, find_dialect, is_row, is_table
 from job.read.documents import array_path, is_document
 from job.read.encoding import UTF8, repair
 from job.read.json_stream import read_json
@@ -105,7 +105,7 @@ def _rows(text: str, form: Format) -> list[Any]:
     if form.dialect:
         lines = (line.replace("\r", " ") + "\n" for line in text.split("\n"))
         above = form.dialect.before + form.dialect.heading
-        cells = islice(form.dialect.reader(lines), above, _SAMPLE_ROWS)
+        cells = islice(filter(is_row, form.dialect.reader(lines)), above, _SAMPLE_ROWS)
         try:
             return [dict(zip(form.dialect.columns, row, strict=False)) for row in cells]
         except csv.Error:

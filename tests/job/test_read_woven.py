@@ -131,7 +131,7 @@ MESSAGES = [
 def test_messages_of_one_session_are_one_conversation(tmp_path: Path, name: str) -> None:
     if name == "a.csv":
         rows = [",".join(str(row.get(key, "")) for key in MESSAGES[0]) for row in MESSAGES]
-        text = "\n".join([",".join(MESSAGES[0]), *rows])
+        text = "\n".join([",".join(MESSAGES[0]), *rows, ""])
     else:
         text = json.dumps(MESSAGES) if name == "a.json" else "\n".join(map(json.dumps, MESSAGES))
     cleaned = [cleaner().clean(row) for row in records(tmp_path / name, text.encode())]
