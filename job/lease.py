@@ -28,10 +28,10 @@ from job.write import write_atomic
 
 LOCK = ".lock"
 """Begins the names of the lock's files."""
-LEASE_SECONDS = 20.0
+LEASE_SECONDS = 30.0
 """A run that was killed keeps the next one waiting for so long."""
-RENEW_SECONDS = 4.0
-"""Five tries to renew a lease before it ends."""
+RENEW_SECONDS = 5.0
+"""Six tries to renew a lease before it ends."""
 LOOK_SECONDS = 1.0
 _ENTRY = re.compile(re.escape(LOCK) + r"-(\d{6})-[0-9a-f]{8}\.(wanted|held)")
 
@@ -112,9 +112,9 @@ class Lease:
             if not entries:
                 break
             for entry in entries.values():
-                before = first.setdefault(entry.place, entry.changed)
-                renewed = entry.held and entry.changed != before
-                if renewed or (not entry.held and entry.place < self._wanted):
+                # Alive is who was heard of twice; of two that wish, the first by name goes on.
+                alive = entry.changed != first.setdefault(entry.place, entry.changed)
+                if alive and (entry.held or entry.place < self._wanted):
                     raise OutputInUse(
                         f"{self.root} is in use by another run; wait for it or name another --out"
                     )

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pyarrow import fs
 
 from job.place import Place
@@ -23,16 +25,23 @@ class _File:
     place: Place
     before: list[int] = field(default_factory=lambda: [0])
     """Line ends before each block."""
+    ends: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+    """Where lines end in the blocks that were asked for."""
 
     def line_at(self, position: int) -> int:
-        block = position // BLOCK_BYTES
+        block, offset = divmod(position, BLOCK_BYTES)
+        if block not in self.ends:
+            self._read(block)
+        return self.before[block] + int(np.searchsorted(self.ends[block], offset)) + 1
+
+    def _read(self, block: int) -> None:
         with self.place.open() as file:
+            file.seek((len(self.before) - 1) * BLOCK_BYTES)
             while len(self.before) <= block:
-                file.seek((len(self.before) - 1) * BLOCK_BYTES)
                 self.before.append(self.before[-1] + file.read(BLOCK_BYTES).count(b"\n"))
             file.seek(block * BLOCK_BYTES)
-            inside: int = file.read(position - block * BLOCK_BYTES).count(b"\n")
-        return self.before[block] + inside + 1
+            data = np.frombuffer(file.read(BLOCK_BYTES), np.uint8)
+        self.ends[block] = np.flatnonzero(data == ord("\n"))
 
 
 class LineFinder:

@@ -19,8 +19,10 @@ from serve.ask.uris import without_secrets
 OPTIONS = ("region", "endpoint_override", "scheme")
 """What may follow the ? of a URI: where the store is, never who asks."""
 CONNECT_SECONDS = 10.0
-ATTEMPTS = 8
-"""Of one request that the store is too busy for or that the network lost: some seconds in all."""
+ANSWER_SECONDS = 30.0
+"""Without a byte: the library's own 3 s are too short for a copy of a large object."""
+ATTEMPTS = 6
+"""At one request that the store is too busy for or that the network lost: some 15 s in all."""
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)/?(.*)", re.DOTALL)
 _QUERY = re.compile(r"\?([A-Za-z_]+=[^?]*)\Z", re.DOTALL)
 """Only what looks like options is one: a ? elsewhere belongs to a glob."""
@@ -89,6 +91,7 @@ def _open(store: str, endpoint: str | None) -> tuple[fs.FileSystem, str]:
         endpoint_override=endpoint,
         scheme=options.get("scheme"),
         connect_timeout=CONNECT_SECONDS,
+        request_timeout=ANSWER_SECONDS,
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
         # A small object is one request, and none of it is there before.
         allow_delayed_open=True,
