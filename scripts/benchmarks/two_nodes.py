@@ -25,7 +25,7 @@ import httpx
 HOST = "127.0.0.1"
 STORE_BYTES = 256 * 2**20
 """Of each node's object store."""
-START_SECONDS = 120.0
+START_SECONDS = 240.0
 END_SECONDS = 30.0
 _LOOK_SECONDS = 0.2
 _APART = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"')
