@@ -27,13 +27,16 @@ frequent one counts, but a third of graver ones outweighs a majority of lighter 
 _HARMS_SHOWN = 2
 _COMPARED = 200
 _FEWEST = 3
-"""Different events from which on the most typical one can be told; so many are compared."""
+"""Different events from which on the most typical one can be told, and words that make one telling;
+so many are compared."""
 _WHOLE = 4
 """Words that an event has at least that says what happened."""
 _CUT = 0.7
 """What an event counts that is too long for a title."""
 _LATIN_WORD = re.compile(r"[a-z][a-z'-]+")
 _HAN_RUN = re.compile("[\u4e00-\u9fff]+")
+_CHINESE_FIELD = re.compile(r"(?<=.)[，,]\s?[\u4e00-\u9fff]{1,4} [^，,\s]{1,20}(?=[，,。]|$)")
+"""A field of one case behind what happened: 创建订单失败，城市 沈阳."""
 _CLAUSE_END = re.compile(r"[。！？；，;!?\n]|[.,:](?=\s)")
 
 
@@ -153,7 +156,8 @@ def typical_event(issues: Sequence[ThemeIssue]) -> str:
         common = sum(shared[piece] - 1 for piece in pieces) / (len(pieces) + _WHOLE) ** 0.5
         return common if len(event) <= TITLE_CHARACTERS else common * _CUT
 
-    return max(events, key=commonness)
+    telling = [event for event in events if len(told[event]) >= _FEWEST]
+    return max(telling or events, key=commonness)
 
 
 def _pieces(event: str) -> frozenset[str]:
@@ -166,7 +170,7 @@ def _pieces(event: str) -> frozenset[str]:
 
 def title_of(event: str) -> str:
     """`event` in at most 60 characters: whole, else up to the end of a clause, else of a word."""
-    text = " ".join(event.split())
+    text = _CHINESE_FIELD.sub("", " ".join(event.split()))
     if len(text) <= TITLE_CHARACTERS:
         return text.rstrip("。.；;，, ")
     ends = [m.start() for m in _CLAUSE_END.finditer(text, 0, TITLE_CHARACTERS + 1)]

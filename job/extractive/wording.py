@@ -41,6 +41,7 @@ _PREPOSITION = r"\b(?:for|from|of|to|in|on|at|by|with|the)\s+"
 _NAMES = r"(?:user|order|session|request|ticket|用户|订单|会话|请求|工单)"
 _HOLES = (
     (re.compile(r"[(（]\s*\0\s*[)）]"), ""),
+    (re.compile(r"\0\s*[(（][^()（）\0]{1,30}[)）]"), "\0"),
     (re.compile(rf"[,，;；]\s*{_NAMES}\s*\0\s*(?=[,，;；]|$)", re.IGNORECASE), ""),
     (re.compile(rf"{_PREPOSITION}\0\s+(?={_PREPOSITION})", re.IGNORECASE), ""),
     (re.compile(rf"\s+{_PREPOSITION}\0\s*(?=[,:;，：；])", re.IGNORECASE), ""),
@@ -50,7 +51,8 @@ _HOLES = (
     (re.compile(r"\0"), ""),
     (re.compile(r"\s+(?=[:,;](?:\s|$))"), ""),
 )
-"""What an id leaves behind: the word before it that needs it goes as well."""
+"""What an id leaves behind: the word before it that needs it goes as well, and so does what stands
+in brackets behind it and tells of that one case."""
 _DATA = re.compile(r"(?:\s+[\w.]+:)?\s*[\[{<]\w[\w ]{0,30}:\s.*$", re.DOTALL)
 """Structures as programs print them: `Container: [ContainerId: ..., NodeId: ...`."""
 _TWICE = re.compile(r"\b(for|of|to|in|on|at|from|with|the) \1\b", re.IGNORECASE)

@@ -118,6 +118,9 @@ def test_a_theme_is_named_by_what_most_of_it_says() -> None:
     [
         ("The disk is full.", "The disk is full"),
         ("退款很慢。", "退款很慢"),
+        ("创建订单失败，商品 学习机，城市 沈阳", "创建订单失败"),
+        ("I was told a wrong, long outdated price for the lamp that I bought yesterday",
+         "I was told a wrong, long outdated price for the lamp that I…"),
         ("The export failed after the disk filled up, so no report was sent to anybody at all",
          "The export failed after the disk filled up"),
         ("word " * 30, "word " * 11 + "word…"),

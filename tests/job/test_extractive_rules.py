@@ -328,6 +328,7 @@ def test_what_a_program_does_only_after_a_failure_tells_of_one(
         ("上传照片时崩溃，用户 u-1357", "上传照片时崩溃"),
         ("report from attempt_1445_0020_m_1_0: no route", "report: no route"),
         ("Order SO84191827 was charged twice", "Order was charged twice"),
+        ("Order SO84191827 (red lamp) was charged twice", "Order was charged twice"),
         ("Verification text to u-1481 in Lyon failed", "Verification text in Lyon failed"),
         ("Task: attempt_1445_0020_m_1_0 - exited at once", "Task exited at once"),
         ("用户 u-1257 的订单提交失败", "用户的订单提交失败"),
