@@ -175,7 +175,7 @@ WORDS = {
     "promise_against_log_note": "助手称已经办好，同一会话的运行日志却显示失败。",
     "known": "已知问题",
     "muted_count": "{n} 个暂不提醒，共 {records} 条记录",
-    "muted_note": "已在 known.yaml 中设为暂不提醒：只计数，不进入标题和优先处理",
+    "muted_note": "已在 known.yaml 中设为暂不提醒：照常统计，但不列入标题和“优先处理”",
     "known_unused": "known.yaml 中以下条目已没有对应的问题：{names}",
     "sources": "数据来源",
     "source": "来源",

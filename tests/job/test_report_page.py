@@ -186,7 +186,13 @@ def test_names_of_services_runs_and_known_problems_are_only_shown(
         "counts": None,
         "gone": [gone | {"last_seen": None}],
     }
-    incident = {"id": "i-1", "title": text, "label": "likely", "first": None, "last": None}
+    incident: dict[str, Any] = {
+        "id": "i-1",
+        "title": text,
+        "label": "likely",
+        "first": None,
+        "last": None,
+    }
     incident |= {"records": 3, "severity": "high", "themes": ["t-pay"], "services": [text]}
     message = {"theme": "t-pay", "text": text, "records": 3}
     report["incidents"] = [incident | {"hosts": [text], "why": text, "messages": [message]}]
