@@ -2,7 +2,9 @@
 
 `plan_inputs` fixes what each file is and in which slices it is read; `read_slice` reads one. The
 steps between them, from the outside in: `inputs` (files), `streams` (bytes), `encoding` (text),
-`formats` with `documents` and `dialect` (what the text is), `lines`, and a reader for each format.
+`formats` with `documents` and `dialect` (what the text is), `lines`, and a reader for each format;
+`weave` with `containers` and `chats` puts together what several streams wrote into one file, and
+`repeats` counts what a line says was repeated.
 """
 
 from job.read.plan import FilePlan, Plan, plan_inputs
