@@ -108,8 +108,8 @@ class Raw:
 
     `value`: a dict for JSON objects, CSV rows (column -> cell) and logfmt lines; a list for a JSON
     array that is itself one record; a str for plain text (its lines joined by "\\n"). `form` says
-    which notation it was in; `flags` what reading noticed (bad bytes, a missing last line, ...). `copy`:
-    its number among the records that one line stands for ("message repeated 5 times").
+    which notation it was in; `flags` what reading noticed (bad bytes, a missing last line, ...).
+    `copy`: its number among the records that one line stands for ("message repeated 5 times").
     """
 
     source: str

@@ -180,25 +180,25 @@ LINES = [
 ]
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(
-    st.lists(st.sampled_from(LINES), max_size=25),
+    st.lists(st.sampled_from(LINES), max_size=12),
     st.sampled_from(["\n", "\r\n"]),
-    st.integers(1, 150),
+    st.integers(20, 300),
     st.sampled_from([20, 60, 1 << 20]),
 )
 @example(["web-1  | a", *["no prefix"] * 5, "web-1  |   b"], "\n", 20, 20)
 def test_any_cut_of_woven_lines_gives_the_same_records(
     lines: list[str], line_end: str, slice_bytes: int, window: int
 ) -> None:
-    data = line_end.join(["web-1  | b", "db-1   | b"] * 30 + lines).encode()
+    data = line_end.join(["web-1  | b", "db-1   | b"] * 60 + lines).encode()
     check_cuts("a.log", data, slice_bytes, window)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["hi", "yes", ""])), max_size=20),
-    st.integers(1, 300),
+    st.integers(20, 300),
     st.sampled_from([60, 150, 1 << 20]),
 )
 def test_any_cut_of_chats_gives_the_same_conversations(
