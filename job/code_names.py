@@ -6,6 +6,7 @@ counts made by code.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +36,11 @@ _CUT = 0.7
 """What an event counts that is too long for a title."""
 _LATIN_WORD = re.compile(r"[a-z][a-z'-]+")
 _HAN_RUN = re.compile("[\u4e00-\u9fff]+")
+_DIGITS = re.compile(r"\d+")
+_MEASURE_END = re.compile(
+    r"\s(?:for|after|in|within|of|at)\s\d[\d.,]*\s?[A-Za-z%]{0,12}$"
+    r"|[，,]?\s?\d[\d.,]*\s?(?:毫?秒|分钟|小时|次|天|条|个|ms|s)$"
+)
 _CHINESE_FIELD = re.compile(r"(?<=.)[，,]\s?[\u4e00-\u9fff]{1,4} [^，,\s]{1,20}(?=[，,。]|$)")
 """A field of one case behind what happened: 创建订单失败，城市 沈阳."""
 _CLAUSE_END = re.compile(r"[。！？；，;!?\n]|[.,:](?=\s)")
@@ -124,16 +130,17 @@ def code_name(theme: ThemeInput, language: Language) -> ThemeName:
     """The name that code gives `theme`, from issues in `language` where it has any."""
     own = [i for i in theme.issues if language_of(i.event) == language] or list(theme.issues)
     event = typical_event(own)
-    cause = _most_frequent(own, lambda issue: issue.cause)
+    title = title_of(_without_measure(event, own))
+    cause = _cause(theme, own)
     bases: Counter[Basis | None] = Counter()
     for (_, basis), count in theme.aspects.items():
         bases[basis] += count
     return ThemeName(
-        title=title_of(event),
+        title=title,
         summary=_sentence(event, language),
         cause=cause,
         basis="stated" if bases["stated"] > bases["inferred"] else "inferred",
-        action=_most_frequent(own, lambda issue: issue.suggestion),
+        action=_action(own, event, cause),
         severity=severity_of(theme.severities),
         severity_reason=severity_reason(theme.severities, language)
         + _spoken_of(theme, severity_of(theme.severities), language),
@@ -144,7 +151,11 @@ def code_name(theme: ThemeInput, language: Language) -> ThemeName:
 def typical_event(issues: Sequence[ThemeIssue]) -> str:
     """The event whose words most of the theme's events share, so that a name tells what happened
     to all and not to whom it happened once; of equally shared ones the first."""
-    events = list(dict.fromkeys(issue.event for issue in issues))[:_COMPARED]
+    return _most_shared(list(dict.fromkeys(issue.event for issue in issues)))
+
+
+def _most_shared(events: Sequence[str]) -> str:
+    events = events[:_COMPARED]
     if len(events) < _FEWEST:
         return events[0]
     told = {event: _pieces(event) for event in events}
@@ -153,7 +164,7 @@ def typical_event(issues: Sequence[ThemeIssue]) -> str:
     def commonness(event: str) -> float:
         pieces = told[event]
         # Divided by a root, so that neither the longest event wins nor a mere "it failed".
-        common = sum(shared[piece] - 1 for piece in pieces) / (len(pieces) + _WHOLE) ** 0.5
+        common = sum(shared[piece] - 1 for piece in pieces) / math.sqrt(len(pieces) + _WHOLE)
         return common if len(event) <= TITLE_CHARACTERS else common * _CUT
 
     telling = [event for event in events if len(told[event]) >= _FEWEST]
@@ -166,6 +177,42 @@ def _pieces(event: str) -> frozenset[str]:
     for run in _HAN_RUN.findall(event):
         found.update(run[i : i + 2] for i in range(len(run) - 1))
     return frozenset(found)
+
+
+def _cause(theme: ThemeInput, own: Sequence[ThemeIssue]) -> str | None:
+    """The most frequent cause, of equally frequent ones the one whose words most of them share;
+    None where less than a third of the issues name any."""
+    named = sum(count for (_, basis), count in theme.aspects.items() if basis)
+    if named < theme.count * _SHARE:
+        return None
+    counts: Counter[str] = Counter()
+    for issue in own:
+        if issue.cause:
+            counts[issue.cause] += issue.count
+    most = [cause for cause, count in counts.items() if count == max(counts.values())]
+    return _most_shared(most) if most else None
+
+
+def _action(own: Sequence[ThemeIssue], event: str, cause: str | None) -> str | None:
+    """What is suggested to issues of the cause that is shown, else of the event, else to most."""
+    for of_it in (
+        [issue for issue in own if cause and issue.cause == cause],
+        [issue for issue in own if issue.event == event],
+        own,
+    ):
+        if action := _most_frequent(of_it, lambda issue: issue.suggestion):
+            return action
+    return None
+
+
+def _without_measure(event: str, own: Sequence[ThemeIssue]) -> str:
+    """`event` without the measure at its end where others differ in nothing but numbers."""
+    alike = {issue.event for issue in own if _shape(issue.event) == _shape(event)}
+    return _MEASURE_END.sub("", event) if len(alike) > 1 else event
+
+
+def _shape(event: str) -> str:
+    return _DIGITS.sub("0", event)
 
 
 def title_of(event: str) -> str:

@@ -81,6 +81,30 @@ def test_issues_whose_words_are_not_at_hand_count_too() -> None:
     assert name.severity_reason == "Of 4 issues: 2 high, 2 low; at least a third are high or worse"
 
 
+def test_the_action_belongs_to_what_is_shown() -> None:
+    leases = theme(
+        *(issue(f"Failed to renew lease for {n} seconds", None, f"Ask {n}") for n in (30, 31, 356)),
+        issue("Added to list of failed maps", None, "Look at maps"),
+    )
+    named = code_name(leases, "en")
+    assert named.title == "Failed to renew lease"
+    assert named.action is not None
+    assert named.action.startswith("Ask ")
+    caused = theme(
+        issue("The export failed", "The disk is full", "Make room", count=2),
+        issue("No report came", None, "Find out why", count=3),
+    )
+    assert (code_name(caused, "en").cause, code_name(caused, "en").action) == (
+        "The disk is full",
+        "Make room",
+    )
+
+
+def test_what_one_of_many_names_is_not_the_cause_of_all() -> None:
+    many = theme(issue("It is slow", "The rain", "Wait"), issue("It is slow", None, "Ask", count=5))
+    assert (code_name(many, "en").cause, code_name(many, "en").action) == (None, "Ask")
+
+
 def test_a_grave_theme_says_which_words_make_it_so() -> None:
     grave = theme(
         issue("The refund is missing", severity="high", count=4),
