@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
+from functools import partial
 from typing import Any
 
 from job.clean import CleanSettings
@@ -24,6 +25,7 @@ from job.pack import Fit
 from job.place import Place
 from job.printable import encodable
 from job.read import FilePlan, Slice, plan_inputs
+from job.read.chats import ChatNames
 from job.records import KINDS, Kind
 from job.requests import SCHEMA_TOKENS, instruction_tokens
 from job.source_names import with_shown_names
@@ -98,7 +100,7 @@ def plan_run(settings: Settings, keep: bool) -> RunPlan:
         [spec.path for spec in settings.inputs],
         reference=settings.reference,
         zone=settings.zone,
-        maps=[spec.map for spec in settings.inputs],
+        chats=partial(_chats, settings),
         written=_written(settings),
     )
     masker = _make_masker(settings, keep)
@@ -194,6 +196,14 @@ def _cleaning(settings: Settings, file: FilePlan, masker: Masker) -> CleanSettin
         until=settings.until,
         skip=spec.skip,
     )
+
+
+def _chats(settings: Settings, name: str, index: int) -> ChatNames:
+    """What the user says of the chats in a file."""
+    spec = settings.inputs[index]
+    kind = _kind_of(settings, name) or spec.kind
+    wanted = None if kind is None else kind == "conversation"
+    return ChatNames(spec.map.get("session"), spec.map.get("text"), wanted)
 
 
 def _kind_of(settings: Settings, source: str) -> Kind | None:

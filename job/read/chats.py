@@ -17,28 +17,33 @@ from job.shape import SAID, SENT, SPEAKER, plain, shape_of
 
 _CHAT_SHARE = 0.9
 _NOT_CHATS = ("level", "rating", "turns")
+_SPEAKERS = tuple(name for name in SPEAKER if name not in ("author", "name"))
+"""Authors and names stand in reviews and tickets too."""
 _OF_TURNS = frozenset((*SAID, *SPEAKER, *SENT))
 
 
 @dataclass(frozen=True, slots=True)
 class ChatNames:
-    """What an input's map calls the session and the text of a message, where it does."""
+    """What a user says of an input's chats: what its map calls the session and the text of a
+    message, and whether there are any (`wanted`; None: that is not said)."""
 
     session: str | None = None
     text: str | None = None
+    wanted: bool | None = None
 
     def is_message(self, row: Any) -> bool:
         """Whether a row names its session and its speaker, says something, and is no log line and
         no review."""
-        if not isinstance(row, dict):
+        if not isinstance(row, dict) or self.wanted is False:
             return False
+        speakers = SPEAKER if self.wanted else _SPEAKERS
         shape = shape_of(tuple(row))
         named = {plain(name): value for name, value in row.items()}
         said = self.text in row if self.text else any(n in named for n in (*SAID, "toolcalls"))
         return (
             said
             and self.session_of(row) is not None
-            and any(isinstance(named.get(name), str | dict) and named[name] for name in SPEAKER)
+            and any(isinstance(named.get(name), str | dict) and named[name] for name in speakers)
             and not any(shape.of(part) for part in _NOT_CHATS)
         )
 

@@ -8,7 +8,7 @@ the same plan on every machine.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date, tzinfo
@@ -17,7 +17,7 @@ from itertools import islice, pairwise
 from job import times
 from job.errors import InputError
 from job.place import Place
-from job.read.chats import ChatNames
+from job.read.chats import NO_NAMES, ChatNames
 from job.read.dialect import heading_length, row_cuts
 from job.read.encoding import Encoding
 from job.read.formats import LINE_FORMATS, Format, Sample, find_format
@@ -90,14 +90,14 @@ def plan_inputs(
     reference: date,
     zone: tzinfo,
     slice_bytes: int = SLICE_BYTES,
-    maps: Sequence[Mapping[str, str]] = (),
+    chats: Callable[[str, int], ChatNames] = lambda name, index: NO_NAMES,
     written: Iterable[Place] = (),
 ) -> Plan:
     """How the files below the inputs (paths, folders, globs, URIs) are read.
 
     `reference` and `zone` complete times that are written without a date or an offset.
-    `slice_bytes`: about how large a slice becomes. `maps`: of each input, what its fields are
-    called. `written`: files and folders that the run itself
+    `slice_bytes`: about how large a slice becomes. `chats`: by a file's name and the index of
+    its input, what is known of the chats in it. `written`: files and folders that the run itself
     writes and must not read. Raises InputError for an input that holds no file, and for one on a
     network that fails.
     """
@@ -106,12 +106,11 @@ def plan_inputs(
     def is_time(text: str) -> bool:
         return times.parse(text, reference, zone) is not None
 
-    def names(file: Found) -> ChatNames:
-        mapped = maps[file.input] if maps else {}
-        return ChatNames(mapped.get("session"), mapped.get("text"))
+    def plan_file(file: Found) -> FilePlan:
+        return _plan_file(file, is_time, slice_bytes, chats(file.name, file.input))
 
     with ThreadPoolExecutor(_OPENERS) as pool:
-        files = pool.map(lambda file: _plan_file(file, is_time, slice_bytes, names(file)), found)
+        files = pool.map(plan_file, found)
         return Plan(tuple(files), ignored)
 
 

@@ -137,3 +137,16 @@ def test_a_map_can_say_what_the_messages_of_a_chat_are_called(tmp_path: Path) ->
         ("1", "u1", "a: hi\nb: hello"),
         ("2", "u2", "a: yo"),
     ]
+
+
+def test_rows_that_a_user_calls_feedback_are_no_chat(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"session": "s", "role": "user", "content": "too slow"}\n' * 2)
+    feedback = planned(tmp_path, f"- {{path: {rows}, kind: feedback}}\n")
+    assert [(r.kind, r.text) for r in feedback.looks[0].shown] == [("feedback", "too slow")] * 2
+    by_flag = planned(tmp_path, f"- {{path: {rows}}}\n", kind=("*.jsonl=operation",))
+    assert len(by_flag.looks[0].shown) == 2
+    rows.write_text('{"session": "s", "author": "bob", "content": "too slow"}\n' * 2)
+    assert len(planned(tmp_path, f"- {{path: {rows}}}\n").looks[0].shown) == 2
+    chat = planned(tmp_path, f"- {{path: {rows}, kind: conversation}}\n")
+    assert [r.text for r in chat.looks[0].shown] == ["bob: too slow\nbob: too slow"]
