@@ -33,14 +33,20 @@ digits most such words are a part of a machine (`CPU0`, `U18`, `RACK-2`), but no
 letters; and letters that name an id (`ORD-123456`) never make a code."""
 
 _NAMES = listed(
-    "status, code, errno, error, err, exit, exited, reason, result, signal, sqlstate, hresult, rc",
-    "sqlcode, ret, exception, 错误, 状态, 返回, 返回值, 响应, 代码, 异常, 信号, 码",
+    "status, code, errno, error, err, exit, exited, reason, result, signal, sqlstate, hresult",
+    "sqlcode, exception, 错误, 状态, 返回, 返回值, 响应, 代码, 异常, 信号, 码",
 )
 """What stands before a code. One of seven digits and more is an id, a time or a size, unless it is
 called a code outright; then of eleven."""
-_WHOLE_NAME = re.compile(r"(?<![a-z0-9])(?:hr|sig|xid|dsn|smtp|alert)\Z")
+_WHOLE_NAME = re.compile(r"(?<![a-z0-9])(?:hr|rc|ret|sig|xid|dsn|smtp|alert)\Z")
+"""Short names, which other words end in (`src`, `secret`)."""
+_OTHER_CODE = re.compile(
+    r"(?:key|scan|hash|bar|zip|post|postal|geo|qr|promo|coupon|voucher|invite|byte|time|area"
+    r"|country|verification|tracking)[ _-]?code\Z|(?:号|验证|条|形|维|密|编|件|货|券|惠|请|册)码\Z"
+)
+"""Codes of a key, a thing or a place; they say nothing of what happened."""
 _XID = re.compile(r"xid \(pci:[0-9a-f:.]{1,24}\): ?\Z")
-"""Short names, which other words end in; and NVIDIA's, which names the card first."""
+"""NVIDIA's code, before which the card is named."""
 _OUTRIGHT = ("code", "errno", "码", "代码")
 
 _ANSWERS = listed(
@@ -142,9 +148,15 @@ def _is_code(lower: str, start: int, end: int, value: str) -> bool:
     if stem.endswith(_LINK_ENDS):
         stem = _LINK_WORD.sub("", stem).rstrip(_LINKS)
     digits = len(value) if value.isdigit() else 0
-    if stem.endswith(_NAMES) or _WHOLE_NAME.search(stem) or _XID.search(before):
+    if _names_a_code(stem) or _XID.search(before):
         outright = stem.endswith(_OUTRIGHT)
         longest = 10 if outright or before.endswith("-") else 6
         return digits <= longest and (outright or not _COUNTED.match(lower, end))
     bare = before.rstrip(ascii_lowercase)
-    return bare != before and bare[-1:] in _LINKS and bare.rstrip(_LINKS).endswith(_NAMES)
+    return bare != before and bare[-1:] in _LINKS and _names_a_code(bare.rstrip(_LINKS))
+
+
+def _names_a_code(stem: str) -> bool:
+    if stem.endswith(_NAMES):
+        return not _OTHER_CODE.search(stem)
+    return _WHOLE_NAME.search(stem) is not None
