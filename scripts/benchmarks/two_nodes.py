@@ -101,7 +101,7 @@ class TwoNodes:
 
     def _node(self, *arguments: str, before: Sequence[str] = ()) -> None:
         binaries = Path(sys.executable).parent
-        environment = os.environ | {
+        environment = {**os.environ, **self._environment} | {
             # What a job calls python must be the one that has everything installed.
             "PATH": f"{binaries}{os.pathsep}{os.environ.get('PATH', '')}",
             "RAY_USAGE_STATS_ENABLED": "0",
@@ -123,7 +123,7 @@ class TwoNodes:
                         f"--dashboard-agent-listen-port={_free_port()}",
                         *("--min-worker-port=0", "--max-worker-port=0"),
                     ],
-                    env=environment | dict(self._environment),
+                    env=environment,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
