@@ -98,7 +98,8 @@ def warnings_of(
     if len(damaged) > _NAMED_FILES:
         said.append(f"{len(damaged) - _NAMED_FILES:,} more files are damaged or cannot be read")
     for name, what in (("binary", "no text and will be rejected"), ("empty", "nothing")):
-        if found := [look for look in looks if look.file.format.name == name]:
+        alike = [look for look in looks if look.file.format.name == name]
+        if found := [look for look in alike if not look.file.problem]:
             said.append(f"{_names(found, len(looks))} hold {what}")
     return tuple(said)
 
