@@ -15,7 +15,7 @@ from job.config_file import ConfigFile
 from job.run_folder import OWN_FILES
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "README.zh.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def blocks(path: Path, language: str) -> list[str]:
