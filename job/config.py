@@ -79,6 +79,10 @@ def resolve(flags: Flags) -> Settings:
     inputs = tuple(
         spec.model_copy(update={"path": _dated(spec.path, reference)}) for spec in inputs
     )
+    since = _moment(flags.since, zone, reference, "--since")
+    until = _moment(flags.until, zone, reference, "--until")
+    if since and until and since >= until:
+        raise UsageError(f"--since {since} is not before --until {until}: no record lies between")
     name, provider, model = choose_provider(flags, config)
     return Settings(
         inputs=inputs,
@@ -91,8 +95,8 @@ def resolve(flags: Flags) -> Settings:
         zone=zone,
         reference=reference,
         explicit_date=explicit,
-        since=_moment(flags.since, zone, reference, "--since"),
-        until=_moment(flags.until, zone, reference, "--until"),
+        since=since,
+        until=until,
         kinds=tuple(_kind(text) for text in flags.kind),
         sample=flags.sample,
         max_failed=config.run.max_failed if flags.max_failed is None else flags.max_failed,

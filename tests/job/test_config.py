@@ -169,6 +169,7 @@ URL = "https://x/v1"
         (Flags(base_url="ftp://x", model="m"), "--base-url: .*not an http"),
         (Flags(base_url=URL, model="m", pack_tokens=199), "--pack-tokens: at least 200"),
         (Flags(sample=0), "--sample: at least 1"),
+        (Flags(since="08:00", until="07:00"), "--since .* is not before --until"),
         (Flags(max_failed=1.01), "--max-failed: a share"),
         (Flags(max_failed=float("nan")), "--max-failed: a share"),
     ],
