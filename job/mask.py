@@ -16,7 +16,7 @@ from pathlib import Path
 
 from job.credentials import credentials
 from job.field_names import fits, kind_of
-from job.papers import accounts, contacts, hosts, papers
+from job.papers import CONTACT_WORDS, PAPER_WORDS, accounts, contacts, hosts, papers
 from job.private import NUMBER_KINDS, Found, emails, ipv6, numbers
 from job.shadow import readable, shadow_of
 
@@ -134,11 +134,13 @@ class Masker:
             found += (Found(*m.span(), name, m[0]) for m in pattern.finditer(text) if m[0])
         if "email" in kinds and "@" in shadow.text:
             found += emails(shadow.text)
-        if "id_card" in kinds:
+        if "id_card" in kinds and not (
+            shadow.hints.isdisjoint(PAPER_WORDS) and shadow.text.isascii()
+        ):
             found += papers(shadow)
         if "card" in kinds:
             found += accounts(shadow)
-        if "phone" in kinds:
+        if "phone" in kinds and not shadow.hints.isdisjoint(CONTACT_WORDS):
             found += contacts(shadow)
         if self._numbers:
             found += [one for one in numbers(shadow.text) if one.kind in kinds]

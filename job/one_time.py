@@ -36,7 +36,7 @@ _EN_WHICH = re.compile(
     r"(?:verification|verify|security|confirmation|authentication|auth|login|sign-?in|one[- ]?time"
     r"|2fa|mfa|sms|pass|captcha|otp|activation|recovery|backup|pin)[ _-]{0,2}\Z"
 )
-_EN_HINTS = listed("code, otp, cvv, cvc, pin")
+_EN_HINTS = frozenset(listed("code, otp, cvv, cvc, pin"))
 _EN_BEFORE = re.compile(
     r"(?<![a-z0-9.])(?:g-)?([0-9]{4,8}) (?:is|as) your(?: [\w-]{1,20}){0,4}"
     r" (?:code|pin|otp)\b"
@@ -47,6 +47,13 @@ _LINK = re.compile(
     r"|unsubscribe|signin|sign-in|login|auth|token)(?:/[\w-]{1,30}){0,2}/"
     r"([A-Za-z0-9_.~=-]{16,})",
     re.IGNORECASE,
+)
+_ZH_WORDS = frozenset(_ZH_HINTS)
+_LINK_HINTS = frozenset(
+    listed(
+        "verif, confirm, activat, reset, recover, invit, magic, unsubscribe, signin, sign-in",
+        "login, auth, token, pass",
+    )
 )
 _PARAMETER = re.compile(
     r"[?&;](?:code|ticket|key|sig|sign|signature|auth|otp|invite|st|k|t|hash|x-amz-signature|oobcode)="
@@ -65,10 +72,10 @@ def one_time(shadow: Shadow) -> list[Span]:
         spans += _after(name, lower)
     if "s your" in hints:
         spans += (match.span(1) for match in _EN_BEFORE.finditer(lower))
-    if not hints.isdisjoint(_ZH_HINTS):
+    if not hints.isdisjoint(_ZH_WORDS):
         spans += (match.span(1) for match in _ZH_CODE.finditer(text))
         spans += (match.span(1) for match in _ZH_BEFORE.finditer(text))
-    if "/" in text:
+    if "/" in text and not hints.isdisjoint(_LINK_HINTS):
         spans += (m.span(1) for m in _LINK.finditer(text) if is_random_token(m[1]))
     if "=" in text and "?" in text:
         spans += (m.span(1) for m in _PARAMETER.finditer(text) if is_random_token(m[1]))

@@ -18,9 +18,11 @@ from job.shadow import Shadow
 from job.words import listed
 
 _LINK = r"(?:\\{0,7}[\"'\])）]?\s{0,3}(?:[:：=#]|is|was|是|为)?\s{0,3}\\{0,7}[\"']?)"
-_PAPER_HINTS = listed(
-    "passport, ssn, social sec, licen, card, id no, id number",
-    "身份证, 证件, 護照, 护照, 通行证, 驾驶证, 社保",
+_PAPER_HINTS = frozenset(
+    listed(
+        "passport, ssn, social sec, licen, card, id no, id number",
+        "身份证, 证件, 護照, 护照, 通行证, 驾驶证, 社保",
+    )
 )
 _PAPER = re.compile(
     r"(?:passport|driver'?s? licen[sc]e|id[ _-]?card|id[ _-]no"
@@ -56,9 +58,9 @@ _CARD_NAMED = re.compile(
     r"|account[ _-]?(?:number|no))"
     r"(?:户|号|号码|卡号)*\.?" + _LINK + r"(?P<value>[0-9](?:[ -]?[0-9]){11,18})(?![0-9])"
 )
-_CARD_HINTS = listed("card, account, 银行, 卡, 账")
+_CARD_HINTS = frozenset(listed("card, account, 银行, 卡, 账"))
 
-_CONTACT_HINTS = listed("wechat, weixin, wxid, qq, telegram, 微信, 薇信, 抖音, 支付宝")
+_CONTACT_HINTS = frozenset(listed("wechat, weixin, wxid, qq, telegram, 微信, 薇信, 抖音, 支付宝"))
 _CONTACT = re.compile(
     r"(?P<wxid>wxid_[a-z0-9]{8,24})"
     r"|(?:微信|薇信|wechat|weixin|telegram|抖音|支付宝)"
@@ -69,8 +71,15 @@ _CONTACT = re.compile(
     + r"(?P<qq>[1-9][0-9]{4,11})(?![0-9a-z.])"
 )
 _PHONE_IN_NAME = re.compile(r"1(?<=[a-z]1)[3-9][0-9]{9}(?![0-9a-z])")
-_NAME_WITH_PHONE = re.compile(r"(?<![a-z])(?:tel|phone|mobile|cell|wx|weixin|qq|user|uid|u|m)\Z")
+_NAME_WITH_PHONE = re.compile(r"(?<![a-z])(?:tel|phone|mobile|cell|wx|weixin|qq|user|uid)\Z")
+_NAMES_WITH_PHONE = frozenset(listed("tel, phone, mobile, cell, wx, weixin, qq, user, uid"))
+CONTACT_WORDS = _CONTACT_HINTS | _NAMES_WITH_PHONE
+"""Without one of these hints there is no contact to find."""
 _HOST = re.compile(r"(?<![a-z0-9])ip-(?P<value>(?:[0-9]{1,3}-){3}[0-9]{1,3})(?![0-9])")
+
+
+PAPER_WORDS = _PAPER_HINTS | {"plate"}
+"""Without one of these hints there is no paper to find in a text of ASCII."""
 
 
 def papers(shadow: Shadow) -> Iterator[Found]:
@@ -105,10 +114,11 @@ def contacts(shadow: Shadow) -> Iterator[Found]:
     text, lower, hints = shadow
     if not hints.isdisjoint(_CONTACT_HINTS):
         yield from (_named(match, "phone", text) for match in _CONTACT.finditer(lower))
-    for match in _PHONE_IN_NAME.finditer(lower):
-        start, end = match.span()
-        if _NAME_WITH_PHONE.search(lower, max(0, start - 8), start):
-            yield Found(start, end, "phone", match[0])
+    if not hints.isdisjoint(_NAMES_WITH_PHONE):
+        for match in _PHONE_IN_NAME.finditer(lower):
+            start, end = match.span()
+            if _NAME_WITH_PHONE.search(lower, max(0, start - 8), start):
+                yield Found(start, end, "phone", match[0])
 
 
 def hosts(shadow: Shadow) -> Iterator[Found]:

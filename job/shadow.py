@@ -21,11 +21,14 @@ HINTS = listed(
     "pmak-, eyj, akia, akid, asia, ltai, aiza, hvs., ya29., sg., $2, age-secret",
     "private key, ls0tls1crudjti",
     "ssn, social sec, licen, card, id no, id number, plate, account, iban",
+    "verif, confirm, activat, reset, recover, invit, magic, unsubscribe, signin, sign-in, login",
+    "auth, tel, phone, mobile, cell, user, uid, wx",
     "wechat, weixin, wxid, qq, telegram, ip-, s your",
     "密码, 口令, 密碼, 令牌, 密钥, 凭证, 密鑰, 验证码, 驗證碼, 校验码, 动态码, 动态密码, 动态口令",
     "确认码, 提取码, 安全码, 激活码, 身份证, 证件, 護照, 护照, 通行证, 驾驶证, 社保, 银行, 卡, 账",
     "微信, 薇信, 抖音, 支付宝",
 )
+_NO_HINTS: frozenset[str] = frozenset()
 _AUTOMATON = AhoCorasick(HINTS)
 
 _FULL_WIDTH = re.compile("[０-９＠]")
@@ -49,10 +52,6 @@ class Shadow(NamedTuple):
     text: str
     lower: str
     hints: frozenset[str]
-
-    def has_any(self, *words: str) -> bool:
-        """Whether one of the hints is there."""
-        return not self.hints.isdisjoint(words)
 
 
 def readable(text: str) -> str:
@@ -91,7 +90,8 @@ def shadow_of(text: str) -> Shadow:
         # A lone surrogate, which no encoding has: any other character does as well.
         encodable = lower.encode("utf-8", "replace").decode()
         matches = _AUTOMATON.find_matches_as_indexes(encodable, overlapping=True)
-    return Shadow(shown, lower, frozenset([HINTS[index] for index, _, _ in matches]))
+    hints = frozenset([HINTS[index] for index, _, _ in matches]) if matches else _NO_HINTS
+    return Shadow(shown, lower, hints)
 
 
 def as_ascii(text: str) -> str:

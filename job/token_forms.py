@@ -18,10 +18,12 @@ from job.words import listed
 
 Span = tuple[int, int]
 
-_HINTS = listed(
-    "sk-, xox, xapp-, xai-, glpat-, gldt-, glrt-, glptt-, glcbt-, pypi-, pplx-, nvapi-, cspx-",
-    "pmak-",
-    "eyj, akia, akid, asia, ltai, aiza, hvs., ya29., sg., $2, age-secret",
+_HINTS = frozenset(
+    listed(
+        "sk-, xox, xapp-, xai-, glpat-, gldt-, glrt-, glptt-, glcbt-, pypi-, pplx-, nvapi-, cspx-",
+        "pmak-",
+        "eyj, akia, akid, asia, ltai, aiza, hvs., ya29., sg., $2, age-secret",
+    )
 )
 _JOINED = re.compile("_(?=[0-9]{0,20}[A-Za-z])[A-Za-z0-9]{10}")
 """What every form has, looked for before the costly search: its first letters, or `_` and ten
@@ -86,6 +88,7 @@ _AUTHORIZATION = re.compile(
     r"|ntlm|basic|hmac|signature|aws)\s)?([A-Za-z0-9._~+/:=-]{8,})",
     re.IGNORECASE,
 )
+_HEADERS = frozenset(listed("bearer, basic, authorization, cookie"))
 _COOKIE = re.compile(
     r"cookie\\{0,3}[\"']?\s?[:=]\s?\\{0,3}[\"']?"
     r"([\w.$-]{1,80}=[^\s;,\"'\\<>]{3,4000}(?:;\s?[\w.$-]{1,80}=[^\s;,\"'\\<>]{1,4000}){0,60}"
@@ -120,7 +123,7 @@ def by_form(shadow: Shadow) -> list[Span]:
         spans += (m.span(m.lastindex or 0) for m in _WEBHOOK.finditer(text))
     if ":AA" in text:
         spans += (match.span() for match in _BOT.finditer(text))
-    if shadow.has_any("bearer", "basic", "authorization", "cookie"):
+    if not hints.isdisjoint(_HEADERS):
         spans += _in_headers(text, hints)
     if len(text) <= _KEY_LINE or "\n" in text:
         spans += _key_lines(text)
