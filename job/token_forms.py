@@ -76,6 +76,7 @@ _KEY_IN_BASE64 = re.compile(r"LS0tLS1CRUdJTi[A-Za-z0-9+/=\n]{20,}")
 """`-----BEGIN` in base64, as Kubernetes and CI variables hold keys."""
 _KEY_BODY = re.compile(r"(?m)^[ \t]{0,4}([A-Za-z0-9+/]{64}|[A-Za-z0-9+/]{70}|[A-Za-z0-9+/]{76})$")
 """A line of an armoured key whose heading is in another record (RFC 7468: 64 characters)."""
+_KEY_SHORTEST = 64
 _KEY_LINE = 80
 """Characters of such a line with what is before it."""
 _KEY_TAIL = re.compile(r"[A-Za-z0-9+/]{10,75}={0,2}")
@@ -95,6 +96,8 @@ _COOKIE = re.compile(
     r"|[A-Za-z0-9._~+/%-]{12,4000})",
     re.IGNORECASE,
 )
+_NEAR = 120
+"""Characters between the id and the secret of one key."""
 _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])")
 _BOT = re.compile(r"(?<![0-9])[0-9]{8,10}:[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])")
 _WEBHOOK = re.compile(
@@ -111,7 +114,7 @@ def by_form(shadow: Shadow) -> list[Span]:
     if not hints.isdisjoint(_HINTS) or _JOINED.search(text):
         spans += (match.span() for match in _FORM.finditer(text))
         if "akia" in hints or "asia" in hints:
-            spans += (m.span() for m in _AWS_SECRET.finditer(text) if _is_mixed(m[0]))
+            spans += _beside_ids(text, spans.copy())
     if "private key" in hints:
         spans += (match.span() for match in _PRIVATE_KEY.finditer(text))
     if "ls0tls1crudjti" in hints:
@@ -130,6 +133,14 @@ def by_form(shadow: Shadow) -> list[Span]:
     return spans
 
 
+def _beside_ids(text: str, ids: list[Span]) -> Iterator[Span]:
+    """The secrets that stand near the ids of AWS keys."""
+    for start, end in ids:
+        if text.startswith(("AKIA", "ASIA"), start):
+            near = max(0, start - _NEAR), min(len(text), end + _NEAR)
+            yield from (m.span() for m in _AWS_SECRET.finditer(text, *near) if _is_mixed(m[0]))
+
+
 def _in_headers(text: str, hints: frozenset[str]) -> Iterator[Span]:
     if "bearer" in hints:
         yield from (m.span(1) for m in _BEARER.finditer(text) if is_random(m[1]))
@@ -143,6 +154,8 @@ def _in_headers(text: str, hints: frozenset[str]) -> Iterator[Span]:
 
 def _key_lines(text: str) -> Iterator[Span]:
     """Lines of an armoured key without its heading, and the shorter one that ends it."""
+    if not any(_KEY_SHORTEST <= len(line) <= _KEY_LINE for line in text.split("\n")):
+        return
     lines = [match for match in _KEY_BODY.finditer(text) if _is_mixed(match[1])]
     for match in lines:
         yield match.span(1)
