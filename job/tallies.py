@@ -50,7 +50,11 @@ class Distinct:
 
     def absorb(self, other: Distinct) -> None:
         """Add what `other` counted."""
-        self._sorted = np.union1d(self.values(), other.values())
+        self._fresh |= other._fresh
+        if len(other._sorted):
+            self._sorted = np.union1d(self._sorted, other._sorted)
+        if len(self._fresh) >= _FRESH:
+            self.values()
 
     def values(self) -> NDArray[np.uint64]:
         """The hashes, sorted, each once."""
