@@ -157,6 +157,21 @@ _ADVICE = (
     ),
     _Advice(
         _any(
+            r"""
+            connection_refused refused_(?:the_)?connection unreachable unavailable offline
+            disconnect\w* (?:is|are|was|were|went)_down unresponsive no_connection no_route
+            (?:contacting|connect(?:ing)?_to|reach(?:ing)?)
+            """,
+            "拒绝连接 连接[^，。]{0,4}拒绝 连不[上通] 断[开线网连] 离线 不可用 无响应 掉线"
+            " 打不通 不可达",
+        ),
+        {
+            "en": "Check that the other side is up and reachable, and plan for its absence: {it}",
+            "zh": "检查对端是否可用、可达，并准备失联时的预案：{it}",
+        },
+    ),
+    _Advice(
+        _any(
             r"time[sd]?[_-]?outs? slow\w* lag\w* sluggish late delay\w*"
             r" waited waiting overdue forever",
             "超时 (?:太|很|好|更|变)慢 慢查询 卡顿 延[误迟] 等了 排队 迟到 迟迟 拖 晚点 逾期 积压",
@@ -188,21 +203,6 @@ _ADVICE = (
         {
             "en": "Name who answers such requests and within what time: {it}",
             "zh": "明确由谁在多长时间内答复并跟进：{it}",
-        },
-    ),
-    _Advice(
-        _any(
-            r"""
-            connection_refused refused_(?:the_)?connection unreachable unavailable offline
-            disconnect\w* (?:is|are|was|were|went)_down unresponsive no_connection no_route
-            (?:contacting|connect(?:ing)?_to|reach(?:ing)?)
-            """,
-            "拒绝连接 连接[^，。]{0,4}拒绝 连不[上通] 断[开线网连] 离线 不可用 无响应 掉线"
-            " 打不通 不可达",
-        ),
-        {
-            "en": "Check that the other side is up and reachable, and plan for its absence: {it}",
-            "zh": "检查对端是否可用、可达，并准备失联时的预案：{it}",
         },
     ),
     _Advice(

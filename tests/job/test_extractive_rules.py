@@ -383,6 +383,7 @@ def test_what_comes_after_a_task_is_about_the_task(text: str) -> None:
         ("菜都不错就是量太少，服务员没人理", "明确由谁"),
         ("老板有没有吃过啊？简直我都崩溃", "查明发生原因"),
         ("保存失败：连接被拒绝连接", "检查对端"),
+        ("No route to host, failed on socket timeout", "检查对端"),
         ("证书已过期，打不开页面", "及时更新"),
         ("助手说的规定早就过时了，是错误的", "更新内容"),
     ],
