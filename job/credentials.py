@@ -35,7 +35,7 @@ _SHORT = re.compile(r"p(?<![a-z]p)(?:ass|w|sw)(?=\\{0,7}[\"']?\s?[:=])")
 """Names for a password that are parts of other words."""
 _WHICH_KEY = re.compile(
     r"(?:api|access|secret|private|app|auth|account|encryption|signing|master|service|license"
-    r"|client)[_ -]?\Z",
+    r"|client|subscription|shared|storage|consumer)[_ -]?\Z",
     re.IGNORECASE,
 )
 
@@ -139,7 +139,7 @@ def _under(name: str, text: str, lower: str, *, password: bool) -> Iterator[Span
     while at >= 0:
         after = at + len(name)
         if text[at - 1 : at] != ":" and (
-            name != "key" or _WHICH_KEY.search(text, max(0, at - 12), at)
+            name != "key" or _WHICH_KEY.search(text, max(0, at - 16), at)
         ):
             value = _value_at(text, after, password=password)
             if value is not None and _is_one(name, value, text, password=password):

@@ -24,7 +24,7 @@ _PIN = frozenset(
 _SECRETS = listed("token, secret, secrets, credential, credentials, sessid, 令牌, 密钥, 凭证")
 _KEYS = re.compile(
     r"(?:api|access|secret|private|app|auth|account|encryption|signing|master|service|license"
-    r"|client)keys?\Z"
+    r"|client|subscription|shared|storage|consumer)keys?\Z"
 )
 _HEADERS = frozenset(listed("authorization, proxyauthorization, cookie, setcookie, connectsid"))
 _PAPERS = frozenset(

@@ -54,6 +54,7 @@ MASKER = Masker(KEY)
         ("我的密码是abc12345", "secret", "abc12345"),
         ("令牌: zxcv0987zxcv", "secret", "zxcv"),
         ("api-key: 0a1b2c3d4e5f", "secret", "0a1b"),
+        ("Ocp-Apim-Subscription-Key: 0123456789abcdef", "secret", "0123"),
         ("postgres://admin:s3cr3t@db.example.com/x", "secret", "s3cr3t"),
         ("Cookie: sid=abc; theme=dark", "secret", "sid=abc"),
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", "secret", "MIIE"),
