@@ -20,7 +20,8 @@ from scripts.days.provider import write_provider_truth
 from serve.simulated import SimulatedProvider
 from serve.simulated_settings import Settings
 from serve.simulated_truth import load_truth
-from tests.command import fupan, read_json, read_results
+from tests.command import fupan, read_json
+from tests.job.quoting import check_quotes
 
 pytestmark = pytest.mark.ray
 
@@ -115,15 +116,8 @@ def test_another_model_in_between_means_no_arrows(runs: Any, monday: Path) -> No
 
 
 def test_every_quote_stands_in_its_record_and_every_count_in_the_report(monday: Path) -> None:
-    rows = {row["id"]: row for row in read_results(monday)}
-    for row in rows.values():
-        for issue in row["issues"]:
-            assert issue["quote"] is None or issue["quote"] in row["text"]
+    check_quotes(monday)
     for theme in themes_of(monday).values():
-        for piece in theme["evidence"]:
-            whole = rows[piece["record"]]["text"]
-            assert piece["quote"] is None or piece["quote"] in whole
-            assert whole[piece["text_offset"] :].startswith(piece["text"])
         counts = {str(theme["issues"]), *map(str, theme["by_severity"].values())}
         if theme["named_by"] == "code":
             assert set(re.findall(r"\d+", theme["severity_reason"])) <= counts
