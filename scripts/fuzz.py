@@ -4,7 +4,7 @@
 
 Needs the extra `fuzz` (atheris). Each input is a file with a name, read once whole and once in
 slices of some size. What must hold: nothing raises, `read = records + rejected + skipped`, every id
-once, the same rows however the file was cut. A finding is left beside the corpus as `crash-...`;
+once, the same rows however the file was cut. A finding is left beside the corpus as `CORPUS-crash-...`;
 its smallest form belongs into the tests.
 """
 
@@ -53,6 +53,16 @@ SEEDS = (
     "用户,评价\n张三,很好\n",
     "\ufeff20171223-22:15:29:606|Step|3|a\n",
 )
+
+WORDS = (
+    "\n2024-03-05 12:00:00 ERROR ", "\nMar  5 12:00:00 h app[1]: ", "\nweb-1  | ", "\ndb-1   | ",
+    "\n2024-03-05T12:00:00.1Z stdout F ", "\n2024-03-05T12:00:00.1Z stderr P ", "\n1709640000 ",
+    "Traceback (most recent call last):", "\n  File \"x\"", "\n\tat a.b", "KeyError: 'a'",
+    "message repeated 2 times: [ ", " last message repeated 2 times", "\x1b[31m", "\r\n", '""', '"',
+    '\n{"session": "s", "role": "user", "content": "x"}', '\n{"log": "x\\n", "stream": "stdout"}',
+    '{"', '": ', '": {"', "NaN", "\\ud800", "\\u0000", "level=info ", "\x85", "\u2028", "\ufeff",
+)  # fmt: skip
+"""What bytes are put together from, beside themselves."""
 
 
 def check(
@@ -104,6 +114,11 @@ def one_input(data: bytes) -> None:
     check(name, content, 1 + data[1], MAPS[data[2] & 1], 1 << 20 if data[2] & 8 else 60)
 
 
+def _quoted(word: str) -> str:
+    """As libFuzzer's dictionaries have it: every byte in hexadecimal."""
+    return "".join(f"\\x{byte:02x}" for byte in word.encode())
+
+
 def main() -> None:
     """Fuzz for so many seconds; the figures are libFuzzer's, the last line is `DONE`."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -118,14 +133,17 @@ def main() -> None:
             file.write_bytes(
                 bytes((kind, 20, number % 2 * 8)) + seed.encode("utf-8", "surrogatepass")
             )
+    words = corpus.parent / f"{corpus.name}.dict"
+    words.write_text("".join(f'"{_quoted(word)}"\n' for word in WORDS))
     arguments = [
+        f"-dict={words}",
         f"-max_total_time={options.seconds}",
         f"-max_len={LONGEST + 3}",
         "-len_control=10",
         "-timeout=20",
         "-rss_limit_mb=4096",
         "-print_final_stats=1",
-        f"-artifact_prefix={corpus.parent}/",
+        f"-artifact_prefix={corpus.parent / corpus.name}-",
         str(corpus),
     ]
     atheris.Setup([sys.argv[0], *arguments], one_input)
