@@ -4,8 +4,8 @@
 
 Needs the extra `fuzz` (atheris). Each input is a file with a name, read once whole and once in
 slices of some size. What must hold: nothing raises, `read = records + rejected + skipped`, every id
-once, the same rows however the file was cut. A finding is left beside the corpus as `CORPUS-crash-...`;
-its smallest form belongs into the tests.
+once, the same rows however the file was cut. A finding is left beside the corpus as
+`CORPUS-crash-...`; its smallest form belongs into the tests.
 """
 
 from __future__ import annotations
