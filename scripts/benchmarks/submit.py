@@ -97,8 +97,9 @@ def _small(args: argparse.Namespace) -> argparse.Namespace:
 
 
 def _places(workload: Workload, name: str) -> tuple[Path, Path]:
-    """Where a run writes, and where its answers are: of its own, so that it recalls nothing."""
-    return workload.folder / name, workload.folder / f"{name}-answers" / "answers.db"
+    """Where a run writes, and where its answers are: of its own, so that it recalls nothing, but
+    beside those of the others, so that all have one key of aliases and send the same texts."""
+    return workload.folder / name, workload.folder / "answers" / f"{name}.db"
 
 
 def _submit(nodes: TwoNodes, checkout: Path, workload: Workload, base_url: str, name: str) -> int:
