@@ -25,7 +25,7 @@ _PAPER_HINTS = frozenset(
     )
 )
 _PAPER = re.compile(
-    r"(?:passport|driver'?s? licen[sc]e|id[ _-]?card|id[ _-]no"
+    r"(?:passport|driver'?s? licen[sc]e|(?<![a-z])id[ _-]?card|(?<![a-z])id[ _-]no(?![a-z])"
     r"|身份证|证件|護照|护照|通行证|驾驶证|社保卡?)"
     r"(?:[ _-]?(?:number|num|no\.?|id)(?![a-z])|号码?)?"
     + _LINK
@@ -44,9 +44,9 @@ _PLATE = re.compile(
     r"(?![A-Za-z0-9])"
 )
 _PLATE_NAMED = re.compile(
-    r"(?:licen[cs]e[ _-]plate|plate[ _-](?:number|no\.?))"
+    r"(?<![a-z])(?:licen[cs]e[ _-]plate|plate[ _-](?:number|no))(?![a-z])\.?"
     + _LINK
-    + r"(?P<value>[a-z0-9][a-z0-9 -]{3,8}[a-z0-9])"
+    + r"(?P<value>(?=[a-z -]{0,8}[0-9])[a-z0-9][a-z0-9 -]{3,8}[a-z0-9])"
 )
 
 _IBAN = re.compile(

@@ -106,6 +106,7 @@ def test_private_values_are_replaced(text: str, kind: str, private: str) -> None
         "amount 6222.02 元, 1,299.00 USD, 2026-03-14T10:00:00.123+08:00, 1710410400, 1710410400123",
         "the template is late, 京东A12345 is a shop, 京A is a prefix, plate tectonics 12345",
         "护照办理窗口排队, passport control took 45 minutes, ID card reader 3 is offline",
+        "SMS template not approved trace=9b52f2e3f0791bd5, template no 12345 void id not 1234567",
         "WARN100 DE4 GB82 is a block, IBAN missing, AB12 CD34 EF56 GH78",
         "GET /verify/email 200, /reset-password 404, ?code=invalid&state=1, ?key=user",
         "token count 512/1024, secret santa, key: value, signature: invalid, sign in to continue",
