@@ -10,7 +10,7 @@ import errno
 import sqlite3
 
 from job.errors import JobError
-from job.store import store_words
+from job.storage.store import store_words
 from serve.ask.errors import AskError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)

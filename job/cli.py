@@ -22,10 +22,12 @@ import typer
 from rich.console import Console
 
 from job.boundary import as_job_error
-from job.check_command import check
+from job.commands.check_command import check
+from job.commands.known_command import known
+from job.commands.show_command import show
+from job.commands.simulate import simulate
 from job.config import resolve
 from job.errors import StoppedEarly, UsageError
-from job.known_command import known
 from job.options import (
     AnswersPath,
     ApiKeyEnv,
@@ -59,11 +61,9 @@ from job.options import (
     Tpm,
     Until,
 )
-from job.place import Place
 from job.printable import printable
-from job.show_command import show
-from job.simulate import simulate
-from job.store import store_words
+from job.storage.place import Place
+from job.storage.store import store_words
 
 app = typer.Typer(
     name="fupan",
@@ -205,7 +205,7 @@ def plan(
     flags = Flags.from_command(locals())
     with _exit_codes():
         settings = resolve(flags)
-        from job.preview import preview, preview_lines
+        from job.commands.preview import preview, preview_lines
 
         found = preview(settings, Console(stderr=True), quiet or json)
         if json:
@@ -228,7 +228,7 @@ def report(
     Without --baseline it is compared with what it was compared with before.
     """
     with _exit_codes():
-        from job.baseline import check_baseline
+        from job.history.baseline import check_baseline
         from job.lines import LineFinder
         from job.report import write_report
 

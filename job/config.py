@@ -22,12 +22,12 @@ from job.config_file import (
     load_config,
 )
 from job.errors import UsageError
-from job.known import KNOWN_FILE, load_known
+from job.history.known import KNOWN_FILE, load_known
 from job.options import Flags
 from job.pack import WIRE_TOKENS, Mode
-from job.place import Place
 from job.provider_choice import choose_provider
 from job.records import KINDS, Kind
+from job.storage.place import Place
 from serve.ask.answers import default_path
 from serve.ask.settings import Provider
 from serve.ask.uris import without_secrets

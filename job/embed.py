@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 import ray
 
-from job.theme_space import Encode, Vectors
+from job.themes.space import Encode, Vectors
 from serve.embedder import BUNDLED, WINDOW, Embedder
 
 _RESTARTS = 2

@@ -16,14 +16,14 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from job.code_names import Aspect
-from job.issues import OUTCOMES
-from job.place import Place
+from job.naming.code_names import Aspect
 from job.records import ISSUE_TYPE, RESULT_SCHEMA, Result, table_to_results
 from job.run_folder import RunFolder
 from job.spread import held, spread
-from job.theme_index import ThemeIndex
-from job.themes import ThemeText
+from job.storage.place import Place
+from job.themes.groups import ThemeText
+from job.themes.index import ThemeIndex
+from job.themes.issues import OUTCOMES
 from job.write import appearing, read_tables, write_table
 
 LISTED = ("failed", "review")

@@ -18,12 +18,12 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from job.clean import Cleaner, CleanSettings
-from job.fold import MEMBER_SCHEMA, Folded, Shards, fold, members_to_table, shard_of
-from job.place import Place
+from job.clean.cleaner import Cleaner, CleanSettings
+from job.fold.folding import MEMBER_SCHEMA, Folded, Shards, fold, members_to_table, shard_of
 from job.read import Slice, read_slice
 from job.records import Record, Rejected, SliceCounts, records_to_table
 from job.run_folder import RunFolder
+from job.storage.place import Place
 from job.write import appearing, write_json
 
 BLOCK_RECORDS = 2048

@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from job.errors import LedgerError
-from job.place import Place
 from job.records import VIAS, SliceCounts
 from job.spread import spread
+from job.storage.place import Place
 from job.write import count_rows, read_tables
 from serve.ask.ask import CallCounts
 

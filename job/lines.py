@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyarrow import fs
 
-from job.place import Place
+from job.storage.place import Place
 
 BLOCK_BYTES = 2**20
 """Between two remembered line counts."""

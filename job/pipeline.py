@@ -16,12 +16,12 @@ import pyarrow as pa
 import ray
 from ray.data import ActorPoolStrategy, TaskPoolStrategy
 
-from job.analyse import Analyse, AnalyseSettings, analyse_extractive
+from job.analyse.analyst import Analyse, AnalyseSettings, analyse_extractive
 from job.instructions import Language
 from job.intake import Intake
-from job.place import Place
 from job.records import RESULT_SCHEMA
 from job.spread import RETRIES
+from job.storage.place import Place
 from job.write import content_name, write_table
 
 BLOCK_RECORDS = 256

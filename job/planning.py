@@ -15,20 +15,20 @@ from fnmatch import fnmatch
 from functools import partial
 from typing import Any
 
-from job.clean import CleanSettings
+from job.analyse.requests import SCHEMA_TOKENS, instruction_tokens
+from job.clean.cleaner import CleanSettings
+from job.commands.first_look import FirstLook, first_look, warnings_of
 from job.config import Settings
 from job.errors import UsageError
-from job.first_look import FirstLook, first_look, warnings_of
 from job.instructions import Language
-from job.mask import DEFAULT, Masker, load_key
+from job.mask.masking import DEFAULT, Masker, load_key
+from job.mask.source_names import with_shown_names
 from job.pack import Fit
-from job.place import Place
 from job.printable import encodable
 from job.read import FilePlan, Slice, plan_inputs
 from job.read.chats import ChatNames
 from job.records import KINDS, Kind
-from job.requests import SCHEMA_TOKENS, instruction_tokens
-from job.source_names import with_shown_names
+from job.storage.place import Place
 from serve.ask.answers import Answers
 from serve.ask.settings import Provider
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
-from job.template import template
+from job.fold.template import template
 
 SHARED_SHARE = 0.6
 """Of the quote's characters that must stand together in the text for the span to count as meant."""
@@ -34,8 +34,8 @@ def align_quote(quote: str, text: str, numbers_vary: bool = False) -> str | None
 
     Exact first; then without regard to white space, case and width; then the longest run of
     characters the two share, if it is most of the quote. `numbers_vary`: nor to the values of
-    numbers, nor to users, hosts and whatever else `job.template` sets aside, where the quote is of
-    another record that says the same of others.
+    numbers, nor to users, hosts and whatever else `job.fold.template` sets aside, where the quote
+    is of another record that says the same of others.
     """
     if quote in text:
         return quote

@@ -17,9 +17,9 @@ from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from job.errors import UsageError
-from job.place import Place
 from job.run_folder import RunFolder
-from job.store import store_words
+from job.storage.place import Place
+from job.storage.store import store_words
 from job.write import write_atomic
 from serve.ask.errors import Misconfigured
 from serve.ask.settings import Provider, api_key, key_variable

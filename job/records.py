@@ -122,7 +122,7 @@ class Raw:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Input that could not become a record. `reason` is one word of a fixed set (see `clean.py`),
+    """Input that could not become a record. `reason` is one word of a fixed set (see `job/clean`),
     `detail` says what exactly, `excerpt` is masked and at most 200 characters."""
 
     source: str

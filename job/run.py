@@ -19,23 +19,21 @@ import ray
 from rich.console import Console
 
 from job.after import closing_warnings, grown
-from job.analyse import AnalyseSettings
-from job.baseline import check_baseline, earlier_themes, keep_baseline
+from job.analyse.analyst import AnalyseSettings
+from job.analyse.owner import Owner
+from job.analyse.stored import AskSettings
 from job.cluster import cluster
 from job.config import Settings
 from job.errors import JobError, StoppedEarly, TooManyFailed, UsageError
 from job.finish import finish_results, write_outcomes
-from job.fold import start_shards
-from job.grouping import group_issues, name_groups
-from job.hold import Check
+from job.fold.folding import start_shards
+from job.fold.join import join_members
+from job.history.baseline import check_baseline, earlier_themes, keep_baseline
 from job.intake import Intake
-from job.join import join_members
 from job.ledger import count_vias, make_ledger, read_manifests, sum_counts
 from job.lines import LineFinder
-from job.naming_calls import NamingCalls
-from job.owner import Owner
+from job.naming.calls import NamingCalls
 from job.pipeline import ask_everything
-from job.place import Place
 from job.planning import RunPlan, open_answers, plan_run
 from job.printable import encodable
 from job.progress import View, start_board
@@ -46,8 +44,10 @@ from job.run_folder import RunFolder
 from job.run_json import identity, run_json
 from job.sampling import sample_bound
 from job.show import Watcher
-from job.stored import AskSettings
-from job.theme_table import write_themes
+from job.storage.hold import Check
+from job.storage.place import Place
+from job.themes.grouping import group_issues, name_groups
+from job.themes.table import write_themes
 from job.timing import Stations
 from job.write import write_json
 from serve.ask.answers_actor import start_answers

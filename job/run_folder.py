@@ -17,10 +17,10 @@ import orjson
 from pyarrow import fs
 
 from job.errors import OutputInUse, UsageError
-from job.hold import Check, hold
-from job.lease import LOCK
-from job.place import Place
-from job.store import store_words
+from job.storage.hold import Check, hold
+from job.storage.lease import LOCK
+from job.storage.place import Place
+from job.storage.store import store_words
 from job.write import write_json
 
 WORK = ".work"

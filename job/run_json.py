@@ -13,7 +13,7 @@ from typing import Any
 
 from job.config import Settings
 from job.instructions import instructions_hash
-from job.mask import Masker
+from job.mask.masking import Masker
 from job.planning import RunPlan
 from job.printable import encodable
 from serve.ask.uris import without_secrets

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
-from job.clean import Cleaner, CleanSettings
+from job.clean.cleaner import Cleaner, CleanSettings
 from job.intake import clean_blocks
 from job.read import Slice
 from job.records import SliceCounts

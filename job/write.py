@@ -22,7 +22,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from job.place import Place
+from job.storage.place import Place
 
 ROWS_A_GROUP = 20_000
 """Rows held in memory before they are written: about 10 MB of ordinary records."""

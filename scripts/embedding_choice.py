@@ -26,8 +26,8 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from job.calibrate import calibrate, calibration_wordings
-from job.theme_space import Encode, Vectors
+from job.themes.calibrate import calibrate, calibration_wordings
+from job.themes.space import Encode, Vectors
 from serve.embedder import Embedder
 
 PAIRS = Path(__file__).resolve().parents[1] / "tests" / "job" / "data" / "pairs.jsonl"

@@ -20,8 +20,8 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["job"]):
-    from job.clean import Cleaner, CleanSettings
-    from job.mask import Masker
+    from job.clean.cleaner import Cleaner, CleanSettings
+    from job.mask.masking import Masker
     from job.read import FilePlan, plan_inputs, read_slice, slices, weave
     from job.records import Raw, Record, Rejected, SliceCounts
 

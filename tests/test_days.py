@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from job.clean import Cleaner, CleanSettings
-from job.mask import Masker
+from job.clean.cleaner import Cleaner, CleanSettings
+from job.mask.masking import Masker
 from job.records import (
     Raw,
     Record,

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from job.template import template
+from job.fold.template import template
 from scripts.benchmarks.flat_memory import Sentence, distinct, log_lines, repeating
 from scripts.benchmarks.memory import Watch, held_by
 

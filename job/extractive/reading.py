@@ -11,7 +11,7 @@ from job.extractive.spans import clauses, sentences, size
 from job.extractive.tone import Tone, tone
 from job.extractive.wording import tidy
 from job.instructions import Language
-from job.mask import ALIAS
+from job.mask.masking import ALIAS
 from job.records import Record
 
 Span = tuple[int, int]

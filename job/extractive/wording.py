@@ -10,7 +10,7 @@ import re
 
 from job.extractive.grammar import Grammar
 from job.extractive.spans import fold, size
-from job.mask import ALIAS
+from job.mask.masking import ALIAS
 
 LONGEST = 160
 """Characters of an event or cause: a clause, not a paragraph."""

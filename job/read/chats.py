@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from job.clean.shape import SAID, SENT, SPEAKER, plain, shape_of
 from job.read.weave import Line
 from job.records import Raw, Rejected
-from job.shape import SAID, SENT, SPEAKER, plain, shape_of
 
 _CHAT_SHARE = 0.9
 _NOT_CHATS = ("level", "rating", "turns")

@@ -19,10 +19,10 @@ from fsspec.utils import glob_translate
 from pyarrow import fs
 
 from job.errors import InputError, UsageError
-from job.place import Place
 from job.printable import encodable
 from job.read.own import OwnFiles
-from job.store import is_uri, store_words
+from job.storage.place import Place
+from job.storage.store import is_uri, store_words
 from serve.ask.uris import without_secrets
 
 _GLOB = frozenset("*?[")

@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from job.place import Place
 from job.read.encoding import UTF8, Encoding, detect
 from job.read.streams import CHUNK_BYTES, ByteStream, Compression, compression_of
+from job.storage.place import Place
 
 _LONG_LINE_BYTES = 8 << 20
 _WINDOWS = 8

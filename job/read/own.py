@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from job.place import Place
 from job.run_folder import is_run_folder
+from job.storage.place import Place
 
 
 class OwnFiles:

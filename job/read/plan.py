@@ -16,7 +16,6 @@ from itertools import islice, pairwise
 
 from job import times
 from job.errors import InputError
-from job.place import Place
 from job.read.chats import NO_NAMES, ChatNames
 from job.read.dialect import heading_length, row_cuts
 from job.read.encoding import Encoding
@@ -26,7 +25,8 @@ from job.read.look import Look, look_at
 from job.read.slices import Slice, read_slice
 from job.read.streams import ByteStream, Compression
 from job.records import Raw, Rejected
-from job.store import store_words
+from job.storage.place import Place
+from job.storage.store import store_words
 
 SLICE_BYTES = 4 << 20
 _SAMPLE_RECORDS = 50

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from job.place import Place
 from job.read.chats import goes_on, join_messages, message_lines
 from job.read.containers import Continuing, docker_lines, join_lines, prefixed_lines
 from job.read.encoding import Encoding
@@ -25,6 +24,7 @@ from job.read.tabular import read_csv
 from job.read.text_log import TextLog
 from job.read.weave import WINDOW_BYTES, Weave
 from job.records import Raw, Rejected
+from job.storage.place import Place
 
 
 @dataclass(frozen=True, slots=True)

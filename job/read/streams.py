@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import zstandard
 
-from job.place import Place
+from job.storage.place import Place
 
 Compression = Literal["none", "gzip", "zstd"]
 

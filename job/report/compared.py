@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from job.changes import STATUSES, Baseline, Change, before, changes, day_of, gone
+from job.history.changes import STATUSES, Baseline, Change, before, changes, day_of, gone
+from job.reduce.totals import QUARTER_US, Totals
 from job.report.evidence import local
-from job.totals import QUARTER_US, Totals
 
 
 def changes_of(

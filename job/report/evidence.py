@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from job.pieces import EVIDENCE, Key, Piece, wording, worst_key
 from job.records import SEVERITIES
-from job.totals import ThemeTotals
+from job.reduce.pieces import EVIDENCE, Key, Piece, wording, worst_key
+from job.reduce.totals import ThemeTotals
 
 LineOf = Callable[[str, int], int | None]
 """The line (from 1) on which a position (byte offset) of a source stands, None where unknown."""

@@ -17,13 +17,13 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from job.again import COLUMNS as AGAIN_COLUMNS
-from job.again import Seen, Wanted, look_again, wanted
-from job.baseline import find_baseline, keep_baseline, kept_baseline
 from job.errors import InputError, UsageError
-from job.known import load_known
-from job.place import Place
-from job.reduce import reduce_results
+from job.history.baseline import find_baseline, keep_baseline, kept_baseline
+from job.history.known import load_known
+from job.reduce.again import COLUMNS as AGAIN_COLUMNS
+from job.reduce.again import Seen, Wanted, look_again, wanted
+from job.reduce.counting import reduce_results
+from job.reduce.totals import Totals
 from job.report.compared import run_day
 from job.report.evidence import LineOf
 from job.report.evidence_csv import READ, write_evidence
@@ -40,8 +40,8 @@ from job.report.neighbours import (
 )
 from job.report.page import render_html
 from job.spread import spread
-from job.store import store_words
-from job.totals import Totals
+from job.storage.place import Place
+from job.storage.store import store_words
 from job.write import appearing, read_tables, write_atomic, write_json
 
 EXAMPLES = 3

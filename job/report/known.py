@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from job.known import Entry, Verdict, judge
+from job.history.known import Entry, Verdict, judge
+from job.reduce.totals import Totals
 from job.report.compared import run_day
-from job.totals import Totals
 
 
 def verdicts(

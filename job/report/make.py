@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from job.again import Seen
-from job.changes import Baseline
 from job.errors import LedgerError
-from job.incidents import find_incidents
-from job.known import Entry
+from job.history.changes import Baseline
+from job.history.known import Entry
 from job.records import KINDS, OUTCOMES, SEVERITIES, VIAS
+from job.reduce.again import Seen
+from job.reduce.incidents import find_incidents
+from job.reduce.totals import Totals
 from job.report.compared import changes_of, comparison
 from job.report.evidence import LineOf, local
 from job.report.headline import headline
@@ -24,7 +25,6 @@ from job.report.known import known_section, verdicts
 from job.report.suspects import contradiction_rows, incident_rows
 from job.report.themes import ACTION_STATUSES, hour_of, judge_rows, praise_rows, theme_rows
 from job.report.words import Words
-from job.totals import Totals
 
 ACTION = (
     *("title", "action", "severity", "records", "users"),

@@ -12,7 +12,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from job.pieces import EVIDENCE
+from job.reduce.pieces import EVIDENCE
 from job.report.card import quotes, tidy
 from job.report.draw import NARROW, WIDE, draw_chart, draw_sparkline
 from job.report.evidence import QUOTES

@@ -10,11 +10,11 @@ from pathlib import PurePosixPath
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from job.again import Seen
-from job.contradictions import PROMISE, Contradictions
-from job.incidents import FIELDS, LEAST_PART, Incident
-from job.pieces import Piece
 from job.records import SEVERITIES
+from job.reduce.again import Seen
+from job.reduce.contradictions import PROMISE, Contradictions
+from job.reduce.incidents import FIELDS, LEAST_PART, Incident
+from job.reduce.pieces import Piece
 from job.report.evidence import LineOf, local, shown
 from job.report.words import Words
 

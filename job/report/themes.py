@@ -11,13 +11,13 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from job.again import Seen
-from job.changes import Change
-from job.known import Verdict
+from job.history.changes import Change
+from job.history.known import Verdict
 from job.records import KINDS, SEVERITIES
+from job.reduce.again import Seen
+from job.reduce.tallies import TOP
+from job.reduce.totals import QUARTER_US, ThemeTotals, Totals
 from job.report.evidence import QUOTES, LineOf, evidence, local
-from job.tallies import TOP
-from job.totals import QUARTER_US, ThemeTotals, Totals
 
 ACTION_SEVERITIES = ("high", "critical")
 ACTION_STATUSES = ("new", "worse")

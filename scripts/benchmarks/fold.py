@@ -22,8 +22,8 @@ from pathlib import Path
 from drain3 import TemplateMiner
 from drain3.template_miner_config import TemplateMinerConfig
 
-from job.mask import Masker
-from job.template import template
+from job.fold.template import template
+from job.mask.masking import Masker
 from scripts.benchmarks.checks import Bar, print_table, verdict
 
 _SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "loghub"

@@ -24,18 +24,18 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import ray
 
-from job.clean import CleanSettings
+from job.clean.cleaner import CleanSettings
 from job.cluster import cluster
-from job.fold import CAPACITY, SHARDS, Claims, Shards, came_first, claimed, start_shards
+from job.fold.folding import CAPACITY, SHARDS, Claims, Shards, came_first, claimed, start_shards
 from job.intake import Intake
 from job.ledger import read_manifests
-from job.mask import Masker
+from job.mask.masking import Masker
 from job.pipeline import read_everything
-from job.place import Place
 from job.progress import start_board
 from job.read import Plan, plan_inputs
 from job.records import Record, SliceCounts
 from job.run_folder import RunFolder
+from job.storage.place import Place
 from scripts.benchmarks.checks import Bar, print_table, verdict
 from scripts.benchmarks.memory import process_tree
 from scripts.benchmarks.reading_mix import write_mix
@@ -127,7 +127,7 @@ class _OwnShards:
     claims: Claims = field(default_factory=lambda: Claims(SHARDS * CAPACITY))
 
     def claim(self, records: Sequence[Record]) -> Callable[[], list[str | None]]:
-        """See `job.fold.Shards`."""
+        """See `job.fold.folding.Shards`."""
         first = came_first(*self.claims.claim(*claimed(records)))
         return lambda: first
 

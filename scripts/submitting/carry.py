@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 
 import orjson
 
-from job.place import Place
+from job.storage.place import Place
 
 BEGIN = "FUPAN-CARRY "
 END = "FUPAN-CARRIED"

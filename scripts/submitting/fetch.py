@@ -17,8 +17,8 @@ from pathlib import Path
 import orjson
 
 from job.errors import JobError, OutputInUse
-from job.place import Place
 from job.run_folder import is_run_folder
+from job.storage.place import Place
 from job.write import write_atomic
 from scripts.submitting.carry import BEGIN, END
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, date
 from typing import Any, Literal
 
-from job.clean import Cleaner, CleanSettings
-from job.mask import Masker
+from job.clean.cleaner import Cleaner, CleanSettings
+from job.mask.masking import Masker
 from job.records import Raw, Record, SliceCounts
 
 MASKER = Masker(b"k" * 32)

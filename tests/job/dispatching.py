@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from job.dispatch import Dispatcher
+from job.analyse.dispatch import Dispatcher
+from job.analyse.requests import instruction_tokens
+from job.analyse.stored import AskSettings
 from job.instructions import Language
 from job.pack import Fit, Mode
-from job.requests import instruction_tokens
-from job.stored import AskSettings
 from serve.ask.ask import Asker
 from serve.ask.limiter import Limits
 from serve.ask.limiter_host import InProcessPermits

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from job.code_names import ThemeInput, ThemeIssue
+from job.naming.code_names import ThemeInput, ThemeIssue
 from job.records import Basis, Severity
 
 

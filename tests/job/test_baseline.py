@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from job.baseline import KEPT, check_baseline
 from job.cli import app
 from job.errors import UsageError
-from job.place import Place
+from job.history.baseline import KEPT, check_baseline
 from job.records import Result
-from job.reduce import reduce_results
+from job.reduce.counting import reduce_results
 from job.report import make_report, write_report
+from job.storage.place import Place
 from job.write import read_tables, write_json
 from tests.job.report_run import NOON, issue, problem, theme, write_run
 from tests.job.test_report import VALIDATOR, made

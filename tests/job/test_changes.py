@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from job.changes import (
+from job.history.changes import (
     Baseline,
     PastRun,
     PastTheme,
@@ -21,7 +21,7 @@ from job.changes import (
     under_one_id,
     why_not_comparable,
 )
-from job.theme_table import EarlierTheme
+from job.themes.table import EarlierTheme
 
 FACTS = {
     "stopped": None,

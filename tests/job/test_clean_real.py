@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from job.clean import Cleaner, CleanSettings
-from job.mask import Masker
+from job.clean.cleaner import Cleaner, CleanSettings
+from job.mask.masking import Masker
 from job.records import Raw, Record, SliceCounts
 from tests.real_data import real_file
 

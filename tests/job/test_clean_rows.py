@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from job.clean import Cleaner, CleanSettings, Skipped
+from job.clean.cleaner import Cleaner, CleanSettings, Skipped
 from job.records import Raw, Record, Rejected, SliceCounts
 from tests.job.cleaning import MASKER, cleaner, record
 

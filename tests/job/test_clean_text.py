@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from job.head import read_head
-from job.scales import level_of, rating_of
+from job.clean.head import read_head
+from job.clean.scales import level_of, rating_of
 from job.text import language, normalise
 
 DAY = date(2026, 3, 10)

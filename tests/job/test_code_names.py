@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from job.code_names import (
+from job.naming.code_names import (
     TITLE_CHARACTERS,
     ThemeInput,
     code_name,

@@ -11,7 +11,7 @@ from job.config import resolve
 from job.config_file import load_config
 from job.errors import UsageError
 from job.options import Flags
-from job.place import Place
+from job.storage.place import Place
 from serve.ask.errors import Misconfigured
 from serve.ask.settings import Provider, api_key
 

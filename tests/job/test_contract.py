@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from job.contract import Fail, Keep, Split, Stop, Together, Wait, after_error, after_reply
+from job.analyse.contract import Fail, Keep, Split, Stop, Together, Wait, after_error, after_reply
 from job.pack import Item, make_item
 from job.records import Answer
 from job.validate import Verdict, validate

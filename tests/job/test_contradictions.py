@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from job.again import look_again, wanted
 from job.records import Issue, Outcome, Result, results_to_table
-from job.reduce import reduce_results
-from job.totals import Totals, merge
+from job.reduce.again import look_again, wanted
+from job.reduce.counting import reduce_results
+from job.reduce.totals import Totals, merge
 from tests.job.report_run import issue, problem, record
 
 PROMISE = "user: where is my money?\nassistant: Sorry. I have issued the refund to your card."

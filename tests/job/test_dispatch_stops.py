@@ -11,7 +11,7 @@ import orjson
 import pytest
 from aiohttp import web
 
-from job import patience
+from job.analyse import patience
 from job.records import Result
 from serve.ask.errors import Misconfigured, QuotaExhausted
 from serve.simulated import SimulatedProvider

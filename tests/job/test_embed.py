@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import ray
 
-from job.calibrate import Wording, calibrate, calibration_wordings, space_of
 from job.embed import open_embedder
-from job.theme_space import ThemeSpace, Vectors, bundled_space
+from job.themes.calibrate import Wording, calibrate, calibration_wordings, space_of
+from job.themes.space import ThemeSpace, Vectors, bundled_space
 from scripts.embedding_choice import read_pairs, separation
 from serve.embedder import EmbeddingModelError
 from tests.job.themes_world import bundled, wordings

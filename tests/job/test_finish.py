@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from job import write
 from job.finish import finish_results, write_outcomes
-from job.place import Place
 from job.records import (
     OUTCOMES,
     RESULT_SCHEMA,
@@ -25,8 +24,9 @@ from job.records import (
     table_to_results,
 )
 from job.run_folder import RunFolder
-from job.theme_index import ThemeIndex
-from job.themes import ThemeText, digest
+from job.storage.place import Place
+from job.themes.groups import ThemeText, digest
+from job.themes.index import ThemeIndex
 from job.write import read_tables, write_table
 from tests.job.make import record
 

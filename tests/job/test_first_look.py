@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from job.after import closing_warnings, grown
+from job.commands.preview import Preview, preview_lines
 from job.config import resolve
 from job.options import Flags
 from job.planning import RunPlan, plan_run
-from job.preview import Preview, preview_lines
 
 
 def planned(tmp_path: Path, inputs: str, **flags: object) -> RunPlan:

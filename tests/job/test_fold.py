@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from job.errors import LedgerError
-from job.fold import DIGEST_BYTES, ID_BYTES, Claims, members_to_table, shard_of
-from job.join import joined
+from job.fold.folding import DIGEST_BYTES, ID_BYTES, Claims, members_to_table, shard_of
+from job.fold.join import joined
 from job.records import Issue, Record, Result, results_to_table, table_to_results
 from tests.job.make import record
 

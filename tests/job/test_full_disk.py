@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from job.place import Place
+from job.storage.place import Place
 from job.write import write_atomic
 from tests.command import fupan, read_json
 from tests.job.test_run_again import write_logs

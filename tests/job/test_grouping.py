@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from job.code_names import ThemeName
 from job.finish import finish_results
-from job.grouping import group_issues, name_groups
-from job.issues import sample_issues
-from job.place import Place
+from job.naming.code_names import ThemeName
 from job.records import RESULT_SCHEMA, Issue, Outcome, Result, results_to_table, table_to_results
 from job.run_folder import RunFolder
-from job.theme_table import EarlierTheme, read_themes, write_themes
-from job.themes import ThemeGroup
+from job.storage.place import Place
+from job.themes.grouping import group_issues, name_groups
+from job.themes.groups import ThemeGroup
+from job.themes.issues import sample_issues
+from job.themes.table import EarlierTheme, read_themes, write_themes
 from job.write import read_tables, write_table
 from tests.job.make import record
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from job.incidents import Incident, find_incidents
 from job.records import Result, results_to_table
-from job.reduce import reduce_results
+from job.reduce.counting import reduce_results
+from job.reduce.incidents import Incident, find_incidents
 from tests.job.report_run import NOON, issue, problem
 
 Day = list[Result]

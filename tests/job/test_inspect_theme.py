@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from job.cli import app
-from job.place import Place
 from job.report import write_report
+from job.storage.place import Place
 from tests.job.report_run import issue, problem, theme, write_run
 
 

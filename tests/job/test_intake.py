@@ -12,15 +12,15 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from job.clean import CleanSettings
-from job.fold import Claims, came_first, claimed
+from job.clean.cleaner import CleanSettings
+from job.fold.folding import Claims, came_first, claimed
 from job.intake import BLOCK_RECORDS, MEMBER_ROWS, Intake
 from job.ledger import read_manifests
-from job.mask import Masker
-from job.place import Place
+from job.mask.masking import Masker
 from job.read import plan_inputs
 from job.records import Record
 from job.run_folder import RunFolder
+from job.storage.place import Place
 
 _DAY = date(2026, 3, 14)
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from job import issues
-from job.issues import VARIANTS, Sample, sample_issues
-from job.place import Place
 from job.records import RESULT_SCHEMA, Issue, Outcome, Result, results_to_table
-from job.themes import ThemeText, digest
+from job.storage.place import Place
+from job.themes import issues
+from job.themes.groups import ThemeText, digest
+from job.themes.issues import VARIANTS, Sample, sample_issues
 from job.write import write_table
 from tests.job.make import record
 

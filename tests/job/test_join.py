@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from job import join
 from job.errors import LedgerError
-from job.fold import MEMBER_SCHEMA, members_to_table
-from job.join import join_members
-from job.place import Place
+from job.fold import join
+from job.fold.folding import MEMBER_SCHEMA, members_to_table
+from job.fold.join import join_members
 from job.records import RESULT_SCHEMA, Result, results_to_table, table_to_results
 from job.run_folder import RunFolder
+from job.storage.place import Place
 from job.write import read_tables, write_table
 from tests.job.make import record
 

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 from job.cli import app
 from job.errors import UsageError
-from job.known import Entry, judge, load_known, parse_known
-from job.known_file import change_known
-from job.place import Place
+from job.history.known import Entry, judge, load_known, parse_known
+from job.history.known_file import change_known
 from job.report import write_report
+from job.storage.place import Place
 from tests.job.report_run import issue, problem, theme, write_run
 
 THEME = {

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from job.errors import LedgerError
 from job.ledger import check, count_vias, lines, make_ledger, sum_counts
-from job.place import Place
 from job.records import RESULT_SCHEMA, VIAS, Result, SliceCounts, results_to_table
+from job.storage.place import Place
 from job.write import write_table
 from serve.ask.ask import CallCounts
 from tests.job.make import record

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from job.likeness import Profiles
+from job.themes.likeness import Profiles
 
 BY_CAUSE = [
     [

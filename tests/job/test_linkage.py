@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from job.linkage import agglomerate, cohesion
+from job.themes.linkage import agglomerate, cohesion
 
 PRIOR = 0.3
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from job.mask import ALIAS, Masker, load_key
+from job.mask.masking import ALIAS, Masker, load_key
 
 KEY = b"k" * 32
 MASKER = Masker(KEY)

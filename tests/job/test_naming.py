@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from job.code_names import EXAMPLES, TITLE_CHARACTERS, ThemeInput
-from job.naming import (
+from job.naming.check import check_name
+from job.naming.code_names import EXAMPLES, TITLE_CHARACTERS, ThemeInput
+from job.naming.naming import (
     FIRST_ROUND,
     MANY,
     MOST_NAMED,
@@ -23,7 +24,6 @@ from job.naming import (
     read_names,
     worth_asking,
 )
-from job.naming_check import check_name
 from job.records import SEVERITIES
 from serve.ask import tokens
 from tests.job.naming_world import issue, theme

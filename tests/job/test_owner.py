@@ -3,7 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from job.owner import Owner
+from job.analyse.owner import Owner
 
 
 def test_an_owner_that_was_killed_is_known_to_be_gone_before_it_is_waited_for() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from job.analyse.requests import build_request, instruction_tokens
 from job.pack import (
     LEARN_FROM,
     MARGIN_TOKENS,
@@ -20,7 +21,6 @@ from job.pack import (
     wire_line,
 )
 from job.records import KINDS, Kind, Lane
-from job.requests import build_request, instruction_tokens
 from serve.ask import tokens
 from tests.job.make import record
 

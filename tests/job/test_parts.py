@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from job.parts import MAX_PARTS, merge_answers, split_text
+from job.analyse.parts import MAX_PARTS, merge_answers, split_text
 from job.records import Answer, Issue
 from serve.ask import tokens
 

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from job import lease, store
 from job.errors import InputError, OutputInUse, UsageError
-from job.hold import hold
 from job.lines import LineFinder
-from job.place import Place
 from job.read import plan_inputs, read_slice
 from job.read.inputs import find_files
 from job.run_folder import OWN_FILES, RunFolder
-from job.store import split_uri, store_words
+from job.storage import lease, store
+from job.storage.hold import hold
+from job.storage.place import Place
+from job.storage.store import split_uri, store_words
 from job.write import appearing, write_atomic, write_json
 from tests.job.reading import REFERENCE
 from tests.object_store import SECRET, Fault, ObjectStore, well

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from job.place import Place
 from job.reach import Needs
+from job.storage.place import Place
 from serve.ask.settings import Provider
 
 VARIABLE = "FUPAN_TEST_REACH_KEY"

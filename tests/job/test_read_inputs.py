@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from job.errors import InputError
-from job.place import Place
 from job.read import read_slice
 from job.read.inputs import find_files
 from job.records import Raw, Rejected
+from job.storage.place import Place
 from tests.job.reading import plan, planned, rows_of
 
 

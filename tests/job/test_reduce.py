@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from job.pieces import EVIDENCE, QUOTE_CHARS, TEXT_CHARS, excerpt
 from job.records import SEVERITIES, Outcome, Result, Via, results_to_table
-from job.reduce import reduce_results
-from job.totals import QUARTER_US, Totals, merge
+from job.reduce.counting import reduce_results
+from job.reduce.pieces import EVIDENCE, QUOTE_CHARS, TEXT_CHARS, excerpt
+from job.reduce.totals import QUARTER_US, Totals, merge
 from tests.job.report_run import NOON, issue, problem, record
 
 

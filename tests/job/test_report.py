@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from job.errors import InputError, LedgerError
-from job.place import Place
 from job.records import Rejected, Result
 from job.report import write_report
 from job.report.chart import chart
+from job.storage.place import Place
 from tests.job.report_run import NOON, issue, problem, record, theme, write_run
 
 SCHEMA = orjson.loads((Path(__file__).parents[2] / "docs" / "report.schema.json").read_bytes())

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from job.place import Place
 from job.report import write_report
+from job.storage.place import Place
 from tests.browser import browser_page
 from tests.job.report_run import issue, problem, theme, write_run
 

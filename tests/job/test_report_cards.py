@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 import pytest
 
-from job.place import Place
 from job.records import Rejected
 from job.report import write_report
 from job.report.card import Card, same_words, tidy
@@ -17,6 +16,7 @@ from job.report.escape import table
 from job.report.markdown import render_markdown
 from job.report.page import render_html
 from job.report.words import Language, Words
+from job.storage.place import Place
 from tests.job.report_run import issue, problem, theme, write_run
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from job.place import Place
 from job.records import Result
 from job.report import write_report
 from job.report.evidence_csv import CELL_CHARS, COLUMNS, cell
+from job.storage.place import Place
 from tests.job.report_run import issue, problem, record, theme, write_run
 
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from job.place import Place
 from job.records import Result, results_to_table
 from job.report import write_report
 from job.report.neighbours import TEXT_CHARS, find_neighbours, merge_neighbours
+from job.storage.place import Place
 from tests.job.report_run import issue, problem, record, theme, write_run
 
 

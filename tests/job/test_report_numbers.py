@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from job.place import Place
 from job.records import Result
 from job.report import write_report
 from job.report.view import View
 from job.report.words import share
+from job.storage.place import Place
 from tests.job.report_run import NOON, issue, problem, record, theme, write_run
 from tests.job.test_baseline import finished
 

@@ -13,13 +13,13 @@ import orjson
 import pytest
 from markdown_it import MarkdownIt
 
-from job.place import Place
 from job.records import Rejected, Result
 from job.report import write_report
 from job.report.escape import code, prose
 from job.report.markdown import render_markdown
 from job.report.page import LIMIT, render_html
 from job.report.words import Language, Words, share
+from job.storage.place import Place
 from tests.job.report_run import issue, problem, record, theme, write_run
 
 HOSTILE = (

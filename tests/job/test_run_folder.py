@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from job.errors import OutputInUse, UsageError
-from job.place import Place
 from job.run_folder import OWN_FILES, RunFolder, is_run_folder
+from job.storage.place import Place
 from job.write import write_atomic, write_json
 
 MINE: dict[str, object] = {"inputs": ["a.log"], "model": "m"}

@@ -22,11 +22,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from job.clean import Cleaner, CleanSettings
-from job.mask import Masker
+from job.clean.cleaner import Cleaner, CleanSettings
+from job.mask.masking import Masker
+from job.mask.source_names import with_shown_names
 from job.read import plan_inputs, read_slice
 from job.records import SliceCounts
-from job.source_names import with_shown_names
 from serve.simulated import SimulatedProvider
 from serve.simulated_settings import Settings
 from serve.simulated_truth import Cause, Truth, Wording

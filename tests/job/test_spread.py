@@ -10,8 +10,8 @@ import pytest
 import ray
 
 from job.errors import LedgerError
-from job.issues import sample_issues
 from job.spread import held, spread
+from job.themes.issues import sample_issues
 from tests.job.test_issues import Row, same, write
 
 

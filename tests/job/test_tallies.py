@@ -8,7 +8,7 @@ from functools import reduce
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from job.tallies import CELLS, MINUTE_US, NAMES, Distinct, Names, Timeline, hash64
+from job.reduce.tallies import CELLS, MINUTE_US, NAMES, Distinct, Names, Timeline, hash64
 
 Minutes = list[int]
 

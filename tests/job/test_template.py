@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from job.mask import Masker
-from job.template import template, template_of
+from job.fold.template import template, template_of
+from job.mask.masking import Masker
 from tests.real_data import real_file
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from job.theme_ids import continue_ids, theme_id
-from job.themes import ThemeGroup, ThemeText, group_texts
+from job.themes.groups import ThemeGroup, ThemeText, group_texts
+from job.themes.ids import continue_ids, theme_id
 from tests.job.themes_world import foreseen, plain_space, text
 
 WORDS = ("refund", "disk", "login", "parcel", "coupon")

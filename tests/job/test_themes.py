@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from job.calibrate import space_of
-from job.themes import ThemeGroup, ThemeText, group_texts
+from job.themes.calibrate import space_of
+from job.themes.groups import ThemeGroup, ThemeText, group_texts
 from tests.job.themes_world import bundled, foreseen, pairwise_f1, plain_space, text, wordings
 
 WORDS = ("refund", "disk", "login", "parcel", "coupon")

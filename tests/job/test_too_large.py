@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
+from job.analyse.parts import MAX_PARTS, split_item
 from job.pack import Item, make_item
-from job.parts import MAX_PARTS, split_item
 from job.records import Record
 from serve.simulated import SimulatedProvider
 from serve.simulated_settings import Settings

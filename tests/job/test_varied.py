@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from job.varied import SHOWN, SLOTS, Varied
+from job.fold.varied import SHOWN, SLOTS, Varied
 
 
 def counted(*texts: str) -> Varied:

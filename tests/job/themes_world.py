@@ -12,8 +12,8 @@ from typing import TypedDict
 
 import numpy as np
 
-from job.theme_space import Projection, ThemeSpace, Vectors
-from job.themes import ThemeGroup, ThemeText
+from job.themes.groups import ThemeGroup, ThemeText
+from job.themes.space import Projection, ThemeSpace, Vectors
 from serve.embedder import Embedder
 
 DATA = Path(__file__).parent / "data"

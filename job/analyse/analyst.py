@@ -1,0 +1,142 @@
+"""The analysts: blocks of records in, blocks of results out, each record exactly once.
+
+Invariant: a block's results are its records in the same order, so a block that Ray runs again
+(a killed worker) yields the same rows; what was answered before is recalled, not paid again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+import ray
+
+from job import extractive
+from job.analyse.dispatch import Dispatcher
+from job.analyse.owner import Owner
+from job.analyse.requests import instruction_tokens
+from job.analyse.stored import AskSettings
+from job.instructions import Language
+from job.pack import Fit
+from job.records import Record, Result, results_to_table, table_to_records
+from serve.ask.answers_actor import RayAnswers
+from serve.ask.ask import Asker
+from serve.ask.errors import Misconfigured
+from serve.ask.limiter_actor import RayPermits
+from serve.ask.settings import Provider, key_variable
+
+POST_SECONDS = 0.5
+"""How often the board hears how far the asking is."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnalyseSettings:
+    """Everything the asking actor needs: plain values and actor handles, no key."""
+
+    provider: Provider
+    ask: AskSettings
+    pack_tokens: int
+    answers: Any
+    board: Any
+    owner: Owner
+
+
+class Analyse:
+    """Asks the model about blocks of records. A plain class with several calls at once: the
+    asking lives on a loop of its own, so a full output queue never freezes a call in flight
+    (DESIGN 8)."""
+
+    def __init__(self, settings: AnalyseSettings) -> None:
+        self._settings = settings
+        self._name = uuid.uuid4().hex
+        self._loop = asyncio.new_event_loop()
+        self._dispatcher = self._on_loop_thread(self._build)
+        self._running = asyncio.run_coroutine_threadsafe(self._run(), self._loop)
+
+    def __call__(self, block: pa.Table) -> pa.Table:
+        """The results of a block of RECORD_SCHEMA as a block of RESULT_SCHEMA."""
+        records = table_to_records(block)
+        submitted = asyncio.run_coroutine_threadsafe(self._submit(records), self._loop)
+        results = submitted.result()
+        if self._running.done():
+            self._running.result()
+        return results_to_table(results)
+
+    def _on_loop_thread(self, build: Callable[[], Dispatcher]) -> Dispatcher:
+        threading.Thread(target=self._loop.run_forever, name="asking", daemon=True).start()
+
+        async def built() -> Dispatcher:
+            return build()
+
+        return asyncio.run_coroutine_threadsafe(built(), self._loop).result()
+
+    def _build(self) -> Dispatcher:
+        settings = self._settings
+        provider = settings.provider
+        permits = RayPermits(provider.base_url, key_variable(provider), provider.limits.to_limits())
+        fit = Fit(
+            context=provider.context,
+            max_output=provider.max_output,
+            instructions=instruction_tokens(settings.ask.language),
+            mode=settings.ask.mode,
+        ).with_pack_tokens(settings.pack_tokens)
+        asker = Asker(provider, settings.ask.model, permits)
+        store = RayAnswers(settings.answers)
+        return Dispatcher(asker, store, settings.ask, fit, settings.owner.watch().alive)
+
+    async def _run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._dispatcher.run())
+            group.create_task(self._keep_posting())
+
+    async def _submit(self, records: Sequence[Record]) -> list[Result]:
+        results = await self._dispatcher.submit(records)
+        await self._post()
+        return results
+
+    async def _keep_posting(self) -> None:
+        while True:
+            await self._post()
+            await asyncio.sleep(POST_SECONDS)
+
+    async def _post(self) -> None:
+        """Tell the board how far it is, and hear whether to stop."""
+        dispatcher, board = self._dispatcher, self._settings.board
+        dispatcher.refresh()
+        stop = await board.post.remote(
+            self._name,
+            dispatcher.progress,
+            dispatcher.asker.counts,
+            asdict(await dispatcher.asker.permits.stats()),
+            dispatcher.asker.capabilities.json,
+        )
+        if stop is not None:
+            dispatcher.stop(stop)
+        elif dispatcher.stopped is not None:
+            await board.stop.remote(str(dispatcher.stopped), exit_code_of(dispatcher.stopped))
+
+
+def exit_code_of(reason: object) -> int:
+    """What a run ends with that stopped for `reason`: 2 when URL, model or key are wrong, else 4
+    (stopped early, resumable)."""
+    return 2 if isinstance(reason, Misconfigured) else 4
+
+
+def analyse_extractive(block: pa.Table, language: Language, board: Any) -> pa.Table:
+    """A block of RECORD_SCHEMA by the built-in analyst; unasked once the run was stopped."""
+    stop: str | None = ray.get(board.stop_reason.remote())
+    if stop is not None:
+        return results_to_table(
+            Result(record, "unasked", reason=stop) for record in table_to_records(block)
+        )
+    return results_to_table(_by_rules(record, language) for record in table_to_records(block))
+
+
+def _by_rules(record: Record, language: Language) -> Result:
+    answer = extractive.analyse(record, language)
+    return Result(record, "answered", answer.outcome, answer.issues, model=extractive.MODEL)
