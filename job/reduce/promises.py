@@ -8,21 +8,20 @@ that it was not, are no promise.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 _SPEAKER = re.compile(
     r"^[ \t]*(?:(?P<user>user|human|customer|client|visitor|用户|客户|顾客|访客|买家)"
     r"|assistant|ai|bot|agent|support|chatgpt|gpt|model|system|tool|客服|助手|坐席|机器人|商家|卖家|系统)"
-    r"[^\n:：]{0,12}[:：]",
-    re.IGNORECASE | re.MULTILINE,
+    r"[^\n:：]{0,12}[:：]\s*"
 )
-_END = re.compile(r"[。！？!?；;]|\.(?=\s|$)|(?=\n)|$")
+_ENDS = re.compile(r"[。！？!?；;]|\.(?=\s)|$")
 _LONGEST = 200
 """Characters of a promise that are quoted."""
 _UNSAID = re.compile(
     r"是否|有没有|如果|若|要是|尚未|还没|并未|未能|无法|不能|没有|吗|\?|？|\bif\b|\bwhether\b|\bunless\b"
-    r"|\bnot\b|n't\b|\bunable\b|\bcannot\b|\bfailed\b|\bonce\b",
-    re.IGNORECASE,
+    r"|\bnot\b|n't\b|\bunable\b|\bcannot\b|\bfailed\b|\bonce\b"
 )
 """In the same sentence: it is asked, conditional, or denied."""
 
@@ -129,15 +128,17 @@ _TOPICS = (
         about=r"ticket|escalat|case creat|complaint|工单|投诉|转接|上报",
     ),
 )
-_SAID = tuple(re.compile(topic.said(), re.IGNORECASE) for topic in _TOPICS)
-_ABOUT = tuple(re.compile(topic.about, re.IGNORECASE) for topic in _TOPICS)
+_SAID = tuple(re.compile(topic.said()) for topic in _TOPICS)
+_ABOUT = tuple(re.compile(topic.about) for topic in _TOPICS)
 ANYTHING = (1 << len(_TOPICS)) - 1
 """The topics of a log entry that names none."""
-MAYBE = (
-    r"(?i)已|将|会|成功|预计|保证|马上|立即|立刻|稍后"
+_CUES = (
+    r"已|将|会|成功|预计|保证|马上|立即|立刻|稍后"
     r"|\bi\b|\bwe\b|been|success|refund|will|through|you'll"
 )
+MAYBE = f"(?i){_CUES}"
 """What every text with a promise matches (for RE2): a look that costs little."""
+_MAYBE = re.compile(_CUES)
 
 
 class Promise(NamedTuple):
@@ -148,45 +149,37 @@ class Promise(NamedTuple):
 
 
 def promise_in(text: str) -> Promise | None:
-    """The first promise that an assistant makes in `text`, a conversation as rendered."""
-    best: tuple[int, str] | None = None
+    """The first promise that an assistant makes in `text`, a conversation as rendered, and the
+    topics of all."""
+    first: str | None = None
     topics = 0
-    for bit, said in enumerate(_SAID):
-        for match in said.finditer(text):
-            start, end = _sentence(text, match.start(), match.end())
-            sentence = text[start:end]
-            if _of_user(text, match.start()) or _UNSAID.search(sentence):
-                continue
-            topics |= 1 << bit
-            if best is None or start < best[0]:
-                best = start, sentence[:_LONGEST].strip()
-            break
-    return Promise(best[1], topics) if best else None
+    for sentence in _said_by_others(text):
+        words = sentence.lower()
+        if not _MAYBE.search(words):
+            continue
+        about = sum(1 << bit for bit, said in enumerate(_SAID) if said.search(words))
+        if about and not _UNSAID.search(words):
+            topics |= about
+            first = first or sentence[:_LONGEST].strip()
+    return Promise(first, topics) if first else None
 
 
 def topics_of(text: str) -> int:
     """What an entry of an operation log is about, a bit for each topic; `ANYTHING` where it does
     not say."""
-    return sum(1 << bit for bit, about in enumerate(_ABOUT) if about.search(text)) or ANYTHING
+    words = text.lower()
+    return sum(1 << bit for bit, about in enumerate(_ABOUT) if about.search(words)) or ANYTHING
 
 
-def _of_user(text: str, at: int) -> bool:
-    """Whether the turn that holds `at` is the user's."""
-    last = None
-    for match in _SPEAKER.finditer(text, 0, at):
-        last = match
-    return last is not None and last["user"] is not None
-
-
-def _sentence(text: str, start: int, end: int) -> tuple[int, int]:
-    """The span of the sentence around a match, its speaker left out."""
-    begin = max(text.rfind(mark, 0, start) for mark in "\n。！？!?；;") + 1
-    dot = text.rfind(". ", begin, start)
-    begin = dot + 2 if dot >= 0 else begin
-    if speaker := _SPEAKER.match(text, begin):
-        begin = min(speaker.end(), start)
-    found = _END.search(text, end)
-    stop = found.end() if found else len(text)
-    while begin < start and text[begin].isspace():
-        begin += 1
-    return begin, stop
+def _said_by_others(text: str) -> Iterator[str]:
+    """The sentences of the turns that are not the user's, without their speakers."""
+    of_user = False
+    for line in text.split("\n"):
+        begin = 0
+        if speaker := _SPEAKER.match(line.lower()):
+            of_user, begin = speaker["user"] is not None, speaker.end()
+        if of_user:
+            continue
+        for end in _ENDS.finditer(line, begin):
+            yield line[begin : end.end()]
+            begin = end.end()
