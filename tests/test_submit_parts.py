@@ -81,6 +81,8 @@ def test_more_than_a_cluster_takes_is_told_with_what_is_biggest(
         (["logs"], "no --out"),
         (["../elsewhere", "--out", "/o"], "outside the checkout"),
         (["logs", "--out", "/o", "--answers", "a.db"], "--answers a.db"),
+        (["logs", "--out", "/o", "--baseline", "retro/1"], "--baseline retro/1"),
+        (["logs", "--out", "/o", "--config", "/dev/null"], "only the checkout is uploaded"),
         (["logs", "--out", "/o", "--no-such-flag"], "--no-such-flag"),
         (["logs", "--out", "/o", "--rpm", "60"], "without a provider"),
     ],
@@ -103,7 +105,26 @@ def test_what_depends_on_this_machine_is_said_in_full(
         "python -m job run '/data/{date}' --out /shared/retro/2026-03-14 "
         "--timezone Asia/Shanghai --date 2026-03-14"
     )
-    assert run.uploaded == ()
+    assert run.uploaded == ("fupan.yaml",)
+
+
+def test_settings_that_are_not_sent_are_told_before_anything_is(
+    checkout: Path, tmp_path: Path
+) -> None:
+    (checkout / ".gitignore").write_text("fupan.yaml\n")
+    (checkout / "fupan.yaml").write_text("run: {language: zh}\n")
+    run = remote_run(["logs", "--out", "/o"], checkout)
+    with pytest.raises(InputError, match="fupan.yaml is not uploaded"):
+        pack_checkout(checkout, tmp_path).check_inputs(run.uploaded)
+
+
+@pytest.mark.parametrize("flag", ["", "--baseline"])
+def test_a_secret_in_a_uri_is_neither_sent_nor_shown(checkout: Path, flag: str) -> None:
+    uri = "s3://AKIAEXAMPLE:secret-of-mine@bucket/day"
+    given = [flag, uri, "logs"] if flag else [uri]
+    with pytest.raises(UsageError, match="credentials") as refused:
+        remote_run([*given, "--out", "/o"], checkout)
+    assert "secret-of-mine" not in str(refused.value)
 
 
 def test_a_folder_arrives_as_it_was(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,15 +18,17 @@ from typer.exceptions import TyperException
 
 from job import cli
 from job.config import Settings, resolve
-from job.config_file import load_config
+from job.config_file import CONFIG_FILE, load_config
 from job.errors import InputError, UsageError
+from job.history.baseline import AUTO
 from job.options import Flags
+from job.storage.place import Place
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteRun:
     """A run as the cluster is to carry it out. `out`: where its results will be, as the nodes see
-    it. `uploaded`: inputs that travel with the checkout, relative to it."""
+    it. `uploaded`: inputs and files of settings that travel with the checkout, relative to it."""
 
     arguments: tuple[str, ...]
     out: str
@@ -52,8 +54,13 @@ def remote_run(arguments: Sequence[str], root: Path) -> RemoteRun:
     out = settings.out.uri
     if flags.answers is not None:
         _everywhere(flags.answers, "--answers")
-    if flags.config is not None and not _inside(Path(flags.config), root):
-        raise UsageError(f"--config {flags.config} is outside the checkout: it is not uploaded")
+    if settings.baseline not in (None, AUTO):
+        _everywhere(str(settings.baseline), "--baseline")
+    if flags.config is not None and not _relative_inside(flags.config, root):
+        raise UsageError(
+            f"--config {flags.config}: only the checkout is uploaded; name a file in it, relative "
+            "to it"
+        )
     said = list(arguments)
     if flags.out is None or "{date}" in flags.out:
         said += ["--out", out]
@@ -61,7 +68,8 @@ def remote_run(arguments: Sequence[str], root: Path) -> RemoteRun:
         said += ["--timezone", str(settings.zone)]
     if settings.explicit_date is not None:
         said += ["--date", settings.explicit_date.isoformat()]
-    return RemoteRun(tuple(said), out, _relative_inputs(settings, root))
+    uploaded = (*_relative_inputs(settings, root), *_settings_files(flags, settings, root))
+    return RemoteRun(tuple(said), out, uploaded)
 
 
 def _flags(arguments: Sequence[str]) -> Flags:
@@ -76,19 +84,22 @@ def _flags(arguments: Sequence[str]) -> Flags:
 
 
 def _everywhere(path: str, flag: str) -> None:
+    """Raise UsageError for a path that means something here only, or a URI that holds a secret:
+    the command line of a job can be read by all who see the cluster."""
     if not _absolute(path):
         raise UsageError(
             f"{flag} {path}: the nodes run in a copy of the checkout that is removed after the "
             "run. Name an absolute path that all nodes see, or a URI"
         )
+    Place.of(path)
 
 
 def _absolute(path: str) -> bool:
     return "://" in path or path.startswith("/")
 
 
-def _inside(path: Path, root: Path) -> bool:
-    return (root / path).resolve().is_relative_to(root)
+def _relative_inside(path: str, root: Path) -> bool:
+    return not _absolute(path) and (root / path).resolve().is_relative_to(root)
 
 
 def _relative_inputs(settings: Settings, root: Path) -> tuple[str, ...]:
@@ -96,12 +107,22 @@ def _relative_inputs(settings: Settings, root: Path) -> tuple[str, ...]:
     found = []
     for spec in settings.inputs:
         if _absolute(spec.path):
+            _everywhere(spec.path, "the input")
             continue
         plain = os.path.normpath(spec.path)
-        if not _inside(Path(plain), root):
+        if not _relative_inside(plain, root):
             raise InputError(
                 f"{spec.path} is outside the checkout and is not uploaded: name an absolute path "
                 "that all nodes see, or a URI"
             )
         found.append(plain)
     return tuple(found)
+
+
+def _settings_files(flags: Flags, settings: Settings, root: Path) -> Iterator[str]:
+    """What the run was told in files of the checkout: without them it would be another run."""
+    config = flags.config or CONFIG_FILE
+    if (root / config).exists():
+        yield os.path.normpath(config)
+    if settings.known is not None and settings.known.is_relative_to(root):
+        yield str(settings.known.relative_to(root))

@@ -40,14 +40,15 @@ class Upload:
     files: dict[str, int]
 
     def check_inputs(self, inputs: Sequence[str]) -> None:
-        """Raise InputError for an input (relative to the checkout) that is not in the archive."""
+        """Raise InputError for a file (relative to the checkout) that is not in the archive."""
         for path in inputs:
             pattern = path.removeprefix("./")
             inside = pattern == "." or any(_holds(pattern, name) for name in self.files)
             if not inside:
                 raise InputError(
                     f"{path} is not uploaded: there is no such file in the checkout, or .gitignore "
-                    "leaves it out. Name an absolute path that all nodes see, or a URI"
+                    "leaves it out. Take it out of there, or name an absolute path that all nodes "
+                    "see, or a URI"
                 )
 
     def check_size(self) -> None:
