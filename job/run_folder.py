@@ -128,7 +128,7 @@ class RunFolder:
         with _writable(self.root):
             write_json(self.root / IDENTITY, identity)
             if not same or finished not in (None, wanted):
-                self._remove_results()
+                self.remove_results()
             self._remove_unfinished()
         return same
 
@@ -148,7 +148,7 @@ class RunFolder:
         except (FileNotFoundError, IsADirectoryError, orjson.JSONDecodeError):
             return None
 
-    def _remove_results(self) -> None:
+    def remove_results(self) -> None:
         """Remove what another run left, that which tells of it last."""
         for place in (*self.result_files(), *(self.root / name for name in OWN_FILES)):
             place.unlink()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import io
+import json
+import tarfile
 from pathlib import Path
 
 import pytest
 
 from job.errors import InputError, JobError, OutputInUse, UsageError
 from scripts.submitting import upload as uploading
-from scripts.submitting.carry import carry
+from scripts.submitting.carry import BEGIN, END, carry
 from scripts.submitting.fetch import check_target, unpack
 from scripts.submitting.remote_run import remote_run
 from scripts.submitting.upload import pack_checkout
@@ -114,7 +119,7 @@ def test_settings_that_are_not_sent_are_told_before_anything_is(
     (checkout / ".gitignore").write_text("fupan.yaml\n")
     (checkout / "fupan.yaml").write_text("run: {language: zh}\n")
     run = remote_run(["logs", "--out", "/o"], checkout)
-    with pytest.raises(InputError, match="fupan.yaml is not uploaded"):
+    with pytest.raises(InputError, match=r"fupan\.yaml is not uploaded"):
         pack_checkout(checkout, tmp_path).check_inputs(run.uploaded)
 
 
@@ -152,6 +157,33 @@ def test_what_is_too_much_stays_and_is_named(
     (tmp_path / "big.parquet").write_text("x" * 50)
     fetched = unpack("\n".join(carry(str(tmp_path))), tmp_path / "here")
     assert (fetched.files, fetched.left) == (2, {"big.parquet": 50})
+
+
+def test_of_another_run_that_was_there_nothing_stays(tmp_path: Path) -> None:
+    out, here = tmp_path / "out", tmp_path / "here"
+    for folder, names in (
+        (out, ["report.html", "results/part-00000.parquet"]),
+        (here, ["report.html", "failed.jsonl", "results/part-00001.parquet", "notes.txt"]),
+    ):
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(folder.name)
+    unpack("\n".join(carry(str(out))), here)
+    left = {str(p.relative_to(here)): p.read_text() for p in here.rglob("*") if p.is_file()}
+    sent = dict.fromkeys(["report.html", "results/part-00000.parquet"], "out")
+    assert left == {**sent, "notes.txt": "here"}
+
+
+@pytest.mark.parametrize("name", ["../escaped", "/../escaped", "results/../../escaped"])
+def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        archive.addfile(tarfile.TarInfo(name))
+    head = {"sha256": hashlib.sha256(packed.getvalue()).hexdigest(), "files": 1, "left": {}}
+    sent = base64.b64encode(packed.getvalue()).decode()
+    with pytest.raises(JobError, match="no folder of a run"):
+        unpack("\n".join([BEGIN + json.dumps(head), sent, END]), tmp_path / "here")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("harm", [lambda log: log[: len(log) // 2], lambda log: "", "x".join])

@@ -17,6 +17,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from job.boundary import as_job_error
@@ -144,10 +145,12 @@ def _fetch(jobs: Jobs, job: str, into: Path, ended: Ended) -> bool:
         if carried.code != 0:
             raise JobError(f"{carried.why or 'the fetching job failed'}; see its log: {carrier}")
         fetched = unpack(jobs.log(carrier), into)
-        jobs.forget(carrier)
-    except JobError as error:
-        _say(f"not fetched: {error}. Try again with: {_again(jobs, job, into)}")
+    except (JobError, OSError, KeyboardInterrupt) as error:
+        why = as_job_error(error) or "interrupted"
+        _say(f"not fetched: {why}. Try again with: {_again(jobs, job, into)}")
         return False
+    with suppress(JobError):
+        jobs.forget(carrier)
     _say(f"fetched: {fetched.files} files from {out} to {into}")
     for name, size in fetched.left.items():
         _say(f"  {name} ({size / 1e6:,.1f} MB) stayed there")

@@ -1,6 +1,7 @@
 """The folder of a run from the log that `carry` wrote into a folder here.
 
-Invariant: files appear whole or not at all, below the folder that was named and nowhere else.
+Invariant: files appear whole or not at all, below the folder that was named and nowhere else; of
+another run that was there nothing stays, so that a folder never holds a mixture of two.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 import orjson
 
 from job.errors import JobError, OutputInUse
-from job.run_folder import is_run_folder
+from job.run_folder import RunFolder, is_run_folder
 from job.storage.place import Place
 from job.write import write_atomic
 from scripts.submitting.carry import BEGIN, END
@@ -52,12 +53,16 @@ def unpack(log: str, folder: Path) -> Fetched:
         raise JobError("the report did not arrive whole; try again with --job") from error
     if hashlib.sha256(packed).hexdigest() != told["sha256"]:
         raise JobError("the report did not arrive whole; try again with --job")
-    with tarfile.open(fileobj=io.BytesIO(packed), mode="r:gz") as archive:
-        for entry in archive:
-            safe = tarfile.data_filter(entry, str(folder))
-            file = archive.extractfile(entry)
-            if file is not None:
-                write_atomic(Place.of(folder / safe.name), file.read())
+    try:
+        with tarfile.open(fileobj=io.BytesIO(packed), mode="r:gz") as archive:
+            names = [tarfile.data_filter(entry, str(folder)).name for entry in archive]
+            RunFolder(Place.of(folder)).remove_results()
+            for name, entry in zip(names, archive.getmembers(), strict=True):
+                file = archive.extractfile(entry)
+                if file is not None:
+                    write_atomic(Place.of(folder / name), file.read())
+    except tarfile.TarError as error:
+        raise JobError(f"what the cluster sent is no folder of a run: {error}") from error
     return Fetched(told["files"], told["left"])
 
 
