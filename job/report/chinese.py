@@ -26,6 +26,8 @@ WORDS = {
     "no_records": "没有可供分析的记录",
     "detail_themes": "{records} 条记录中有 {problems} 条反映问题，归并后共 {n} 个问题",
     "detail_users": "涉及 {n} 位用户",
+    "detail_incidents": "疑似事故 {n} 起，涉及 {records} 条记录|"
+    "疑似事故 {n} 起，其中最大的一起涉及 {records} 条记录",
     "detail_muted": "暂不提醒 {n} 个",
     "no_times": "记录中没有时间信息",
     "notice_partial": "这份报告不完整：运行提前结束（{reason}），{records} 条记录中还有 {unasked}"

@@ -41,6 +41,8 @@ WORDS = {
     "detail_themes": "{problems} of {records} records report a problem: {n} different problem|"
     "{problems} of {records} records report a problem: {n} different problems",
     "detail_users": "{n} user affected|{n} users affected",
+    "detail_incidents": "{n} likely incident of {records} records|"
+    "{n} likely incidents, the largest of {records} records",
     "detail_muted": "{n} problem is muted|{n} problems are muted",
     "no_times": "The records carry no times",
     "notice_partial": "This report is partial: the run stopped early ({reason}). {unasked} of"

@@ -81,6 +81,9 @@ def detail(report: Mapping[str, Any], words: Words) -> str:
     parts = [words("detail_themes", **counts)]
     if problems["users"]:
         parts.append(words("detail_users", n=problems["users"]))
+    if incidents := report["incidents"]:
+        counts = {"n": len(incidents), "records": incidents[0]["records"]}
+        parts.append(words("detail_incidents", **counts))
     if problems["muted"]:
         parts.append(words("detail_muted", n=problems["muted"]))
     return words.list(parts)

@@ -181,6 +181,7 @@ def test_an_incident_is_called_likely_and_leads_to_its_members(tmp_path: Path) -
     report["themes"][0]["incident"] = "i-1"
     html = render_html(report)
     text = text_of(html)
+    assert "1 likely incident of 1,095 records" in text
     assert "Likely one incident 1,095 records · 2 problems · 20:00–20:05 RM lost" in text
     assert "lost the RM &lt;1&gt; 600 records lease for # s 495 records" in text
     assert "Services rm Hosts sa-41" in text
