@@ -104,7 +104,9 @@ class Lease:
         while True:
             write_atomic(self._wanted, b"")
             entries = _entries(self.root)
-            mine = entries.pop(self._wanted)
+            mine = entries.pop(self._wanted, None)
+            if mine is None:  # Taken for dead: this process slept.
+                continue
             for entry in list(entries.values()):
                 if (mine.changed - entry.changed).total_seconds() > LEASE_SECONDS:
                     entry.place.unlink()
@@ -133,7 +135,8 @@ class Lease:
 
     def _renew(self) -> None:
         entries = _entries(self.root)
-        later = any(entry.held and entry.turn > self.turn for entry in entries.values())
+        # By name: of two with the same turn one has lost, too.
+        later = any(entry.held and entry.place > self._held for entry in entries.values())
         if self._held not in entries or later:
             self._lost = OutputInUse(
                 f"{self.root} was taken over by another run, as this one gave no sign of life for "

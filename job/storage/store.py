@@ -43,6 +43,8 @@ def split_uri(given: str) -> tuple[str, str]:
         raise UsageError(f"{shown!r} is no URI: use scheme://bucket/path")
     scheme, host, path = found[1].lower(), found[2], found[3]
     if scheme == "file":
+        if options or host not in ("", "localhost"):
+            raise UsageError(f"{shown!r} names no file of this machine: use file:///folder/name")
         return "", "/" + unquote(path)
     if (":" in host or scheme == "s3") and "://***@" in shown:
         raise UsageError(
@@ -78,7 +80,8 @@ def _open(store: str, endpoint: str | None) -> tuple[fs.FileSystem, str]:
             system, base = fs.FileSystem.from_uri(store)
             return system, base
         except (ValueError, NotImplementedError) as error:
-            raise UsageError(f"cannot open {address!r}: {error}") from error
+            said = without_secrets(f"{address!r}: {error}")
+            raise UsageError(f"cannot open {said}") from error
     options = dict(parse_qsl(query))
     endpoint = options.get("endpoint_override", endpoint)
     region = options.get("region") or os.environ.get(

@@ -151,11 +151,19 @@ def test_a_place_is_sent_and_shown_without_what_opens_it(cloud: Place) -> None:
         "s3://bucket/x?endpoint_override=http://id:hush@host",
         "s3:///x",
         "s3://a b/x",
+        "file://logs/x",
+        "file:///x?region=hush",
     ],
 )
 def test_a_uri_with_a_secret_or_without_a_bucket_is_refused(given: str) -> None:
     with pytest.raises(UsageError) as caught:
         Place.of(given)
+    assert "hush" not in str(caught.value)
+
+
+def test_a_store_that_nobody_knows_is_told_without_what_opens_it() -> None:
+    with pytest.raises(UsageError, match="cannot open") as caught:
+        Place.of("https://hush@host/x").exists()
     assert "hush" not in str(caught.value)
 
 
@@ -340,8 +348,8 @@ def test_a_run_folder_follows_the_same_rules(server: ObjectStore, cloud: Place) 
 
 @pytest.fixture
 def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease, "LEASE_SECONDS", 3.0)
-    monkeypatch.setattr(lease, "RENEW_SECONDS", 0.3)
+    monkeypatch.setattr(lease, "LEASE_SECONDS", 1.5)
+    monkeypatch.setattr(lease, "RENEW_SECONDS", 0.1)
     monkeypatch.setattr(lease, "LOOK_SECONDS", 0.1)
 
 
@@ -398,12 +406,18 @@ def test_a_dead_run_keeps_the_folder_only_as_long_as_its_lease(
     assert keys(server, cloud) == []
 
 
+@pytest.mark.parametrize(
+    ("other", "taken_for_dead"), [("000009-00000000", True), ("000001-ffffffff", False)]
+)
 @pytest.mark.usefixtures("short_leases")
-def test_a_run_that_slept_too_long_learns_that_it_lost_the_folder(cloud: Place) -> None:
+def test_a_run_that_slept_too_long_learns_that_it_lost_the_folder(
+    cloud: Place, other: str, taken_for_dead: bool
+) -> None:
     with hold(cloud) as still_held:
         (held,) = cloud.glob(".lock-*.held")
-        write_atomic(cloud / ".lock-000009-00000000.held", "")
-        held.unlink()
+        write_atomic(cloud / f".lock-{other}.held", "")
+        if taken_for_dead:
+            held.unlink()
         with pytest.raises(OutputInUse, match="taken over by another run"):
             still_held()
-    assert [place.name for place in cloud.iterdir()] == [".lock-000009-00000000.held"]
+    assert [place.name for place in cloud.iterdir()] == [f".lock-{other}.held"]
