@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import sys
 import warnings
 from collections.abc import Iterator
@@ -18,6 +19,12 @@ import ray
 from ray.data import DataContext
 from ray.util.annotations import RayDeprecationWarning
 
+from job.errors import UsageError
+from serve.ask.uris import without_secrets
+
+ADDRESS = "RAY_ADDRESS"
+ANSWER_SECONDS = 5.0
+"""By which a cluster's port has to answer; Ray itself would look for a minute and more."""
 OBJECT_STORE_BYTES = 512 * 2**20
 """Of a cluster of our own: some 30 times the blocks in flight."""
 BLOCK_BYTES = 2 * 2**20
@@ -33,17 +40,20 @@ _ENVIRONMENT = {
 
 
 @contextmanager
-def cluster() -> Iterator[None]:
-    """Connect to `RAY_ADDRESS` (set by `ray job submit` too), else start a cluster of our own for
-    the length of the block."""
+def cluster(own: bool = False) -> Iterator[None]:
+    """Connect to `RAY_ADDRESS` (set by `ray job submit` too), else, or where it must be our `own`,
+    start a cluster for the length of the block. Raises UsageError where no cluster answers."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     warnings.filterwarnings("ignore", category=RayDeprecationWarning)
-    address = os.environ.get("RAY_ADDRESS")
+    address = None if own else named_address()
     if address:
-        ray.init(
-            address=address, namespace="fupan", log_to_driver=False, logging_level=logging.ERROR
-        )
+        try:
+            ray.init(
+                address=address, namespace="fupan", log_to_driver=False, logging_level=logging.ERROR
+            )
+        except (ConnectionError, ValueError) as error:
+            raise _no_cluster(address, error) from error
     else:
         with _children_deaf_to_sigterm():
             ray.init(
@@ -61,6 +71,34 @@ def cluster() -> Iterator[None]:
             yield
     finally:
         ray.shutdown()
+
+
+def named_address() -> str | None:
+    """The cluster that RAY_ADDRESS names; None for one of our own. Raises UsageError for what is
+    no address of a cluster's node, or does not answer."""
+    address = os.environ.get(ADDRESS, "")
+    if address in ("", "local"):
+        return None
+    if "://" in address:
+        raise UsageError(
+            f"{ADDRESS}={without_secrets(address)}: on a node of a cluster use HOST:6379 or auto, "
+            "from another machine scripts/submit; unset it to run on this machine alone"
+        )
+    if address != "auto":
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), ANSWER_SECONDS).close()
+        except (OSError, ValueError, OverflowError) as error:
+            raise _no_cluster(address, error) from error
+    return address
+
+
+def _no_cluster(address: str, error: Exception) -> UsageError:
+    said = str(error).partition("\n")[0]
+    return UsageError(
+        f"no Ray cluster answers at {ADDRESS}={address}: {said}. Unset it to run on this machine "
+        "alone"
+    )
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """What a run would do: everything is read, cleaned and folded, and nothing is asked.
 
-Invariant: no call is made and nothing is written outside a temporary folder; what is counted here
-is what the run will count, as long as the inputs and the answers stay what they are.
+Invariant: no call is made and nothing is written outside a temporary folder of this machine, where
+the work is done whatever RAY_ADDRESS says (other nodes would count into folders of theirs); what is
+counted here is what the run will count, as long as the inputs and the answers stay what they are.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def preview(settings: Settings, console: Console, quiet: bool) -> Preview:
     found = Preview(language=plan.language, model=settings.model, ignored=plan.ignored)
     if not quiet:
         console.print(f"reading {len(plan.files)} files", style="dim")
-    with tempfile.TemporaryDirectory(prefix="fupan-plan-") as temporary, cluster():
+    with tempfile.TemporaryDirectory(prefix="fupan-plan-") as temporary, cluster(own=True):
         folder = RunFolder(Place.of(temporary))
         folder.begin({}, overwrite=False)
         bound = None

@@ -32,7 +32,8 @@ def test_a_run_never_reads_what_runs_have_written(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     write_logs(logs, 1, 3)
     words = ("--out", logs / "retro", "--answers", logs / "answers.db", "--timezone", "UTC")
-    assert fupan("plan", logs, *words).code == 0
+    # A plan is worked out on this machine, whatever cluster a run would use.
+    assert fupan("plan", logs, *words, RAY_ADDRESS="127.0.0.1:1").code == 0
     assert [path.name for path in logs.iterdir()] == ["0.log"]
     for _ in range(2):
         ended = fupan("run", logs, *words)

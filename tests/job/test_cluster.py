@@ -1,0 +1,40 @@
+"""Which cluster a run uses. (A real one: tests/test_submit.py.)"""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from job.cluster import named_address
+from job.errors import UsageError
+
+
+@pytest.mark.parametrize("address", ["", "local"])
+def test_without_an_address_it_is_one_of_our_own(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    assert named_address() is None
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("http://127.0.0.1:8265", "scripts/submit"),
+        ("ray://u:hush@127.0.0.1:10001", "scripts/submit"),
+        ("127.0.0.1", "no Ray cluster answers"),
+        ("127.0.0.1:99999", "no Ray cluster answers"),
+        ("127.0.0.1:{free}", "refused"),
+    ],
+)
+def test_an_address_of_no_cluster_is_told_at_once(
+    monkeypatch: pytest.MonkeyPatch, address: str, said: str
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("RAY_ADDRESS", address.format(free=free.getsockname()[1]))
+        with pytest.raises(UsageError, match=said) as caught:
+            named_address()
+    assert "RAY_ADDRESS=" in str(caught.value)
+    assert "hush" not in str(caught.value)
