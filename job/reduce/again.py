@@ -41,13 +41,13 @@ Named = tuple[str, str, str]
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What to look for: `broken` sessions (see `Contradictions.broken`), of which those in `shown`
-    give evidence; the `names` whose records are to be counted; `outbreaks`: from when to when (in
-    microseconds) the messages of a theme are."""
+    give evidence; the `names` whose records are to be counted; `outbreaks`: by theme the incident
+    of which it is a part, and from when to when (in microseconds) its messages are."""
 
     broken: Mapping[int, int] = field(default_factory=dict)
     shown: frozenset[int] = frozenset()
     names: frozenset[Named] = frozenset()
-    outbreaks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    outbreaks: Mapping[str, tuple[str, int, int]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.broken or self.names or self.outbreaks)
@@ -57,7 +57,8 @@ class Wanted:
 class Seen:
     """What was found: `broken` counts the records with a promise that their session's log breaks;
     `promises` and `logs` hold a piece of each shown session; `names` count records, and `messages`
-    those of a theme's outbreak by what they say, numbers aside."""
+    those of a theme's outbreak by what they say, numbers aside: a record counts once in an
+    incident, for the first of its issues that is a part of it."""
 
     broken: int = 0
     promises: Best = field(default_factory=lambda: Best(EVIDENCE))
@@ -91,7 +92,7 @@ def wanted(totals: Totals) -> Wanted:
         for name, _ in names.top(CANDIDATES)
     }
     outbreaks = {
-        outbreak.theme: (outbreak.first, outbreak.last)
+        outbreak.theme: (incident.id, outbreak.first, outbreak.last)
         for incident in find_incidents(totals.themes, totals.first, totals.last)
         for outbreak in incident.outbreaks
     }
@@ -149,12 +150,14 @@ def _see_session(row: Mapping[str, Any], wanted: Wanted, seen: Seen) -> None:
 
 def _see_problem(row: Mapping[str, Any], wanted: Wanted, seen: Seen) -> None:
     issues = row["issues"] or []
-    themes = {issue["theme"] for issue in issues if issue["theme"]} or {""}
-    for theme in themes:
-        if wanted.names:
+    if wanted.names:
+        for theme in {issue["theme"] for issue in issues if issue["theme"]} or {""}:
             seen.names.update({(theme, *name) for name in names_of(row)} & wanted.names)
-        first, last = wanted.outbreaks.get(theme, (1, 0))
-        if row["time"] is not None and first <= row["time"] <= last:
-            messages = seen.messages.setdefault(theme, Names())
-            for said in {issue["event"] for issue in issues if issue["theme"] == theme}:
-                messages.add(_DIGITS.sub("#", said or ""), hash64(row["id"]))
+    counted: set[str] = set()
+    for issue in issues:
+        incident, first, last = wanted.outbreaks.get(issue["theme"], ("", 1, 0))
+        if row["time"] is None or not first <= row["time"] <= last or incident in counted:
+            continue
+        counted.add(incident)
+        messages = seen.messages.setdefault(issue["theme"], Names())
+        messages.add(_DIGITS.sub("#", issue["event"] or ""), hash64(row["id"]))

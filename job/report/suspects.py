@@ -15,6 +15,7 @@ from job.reduce.again import Seen
 from job.reduce.contradictions import PROMISE, Contradictions
 from job.reduce.incidents import FIELDS, LEAST_PART, Incident
 from job.reduce.pieces import Piece
+from job.reduce.tallies import Names
 from job.report.evidence import LineOf, local, shown
 from job.report.words import Words
 
@@ -62,13 +63,14 @@ def _messages(
     incident: Incident, themes: Mapping[str, Mapping[str, Any]], seen: Seen
 ) -> list[dict[str, Any]]:
     """What the records of an incident say, and how many say it, the most frequent first; what is
-    rare beside that is left out. A theme whose records say too many things counts as one."""
+    rare beside that is left out. A theme whose records say too many things counts as one; one whose
+    records all count for others has no message."""
     found = []
     for outbreak in incident.outbreaks:
-        said = seen.messages.get(outbreak.theme)
-        counts = [(themes[outbreak.theme]["title"], outbreak.records)]
-        if said is not None and said.exact:
-            counts = said.top(len(said.draws))
+        said = seen.messages.get(outbreak.theme, Names())
+        counts = said.top(len(said.draws))
+        if not said.exact:
+            counts = [(themes[outbreak.theme]["title"], outbreak.records)]
         found += [{"theme": outbreak.theme, "text": t, "records": n} for t, n in counts]
     found.sort(key=lambda message: (-message["records"], message["text"]))
     return [m for m in found if m["records"] >= LEAST_PART * found[0]["records"]]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from job.records import Result, results_to_table
+from job.reduce.again import look_again, wanted
 from job.reduce.counting import reduce_results
 from job.reduce.incidents import Incident, find_incidents
 from tests.job.report_run import NOON, issue, problem
@@ -116,6 +117,18 @@ def test_a_log_that_names_no_place_is_one_place() -> None:
 
 def test_in_a_log_that_holds_nothing_else_nothing_breaks_out() -> None:
     assert incidents(burst("t-a", 0, 20, 60), burst("t-b", 0, 20, 60)) == []
+
+
+def test_a_record_that_tells_of_two_members_counts_once() -> None:
+    issues = issue(theme="t-a", event="disk 7 full"), issue(theme="t-b", event="write failed")
+    both = [problem(n, *issues, time=NOON + timedelta(minutes=n), host="web-1") for n in range(20)]
+    tables = [results_to_table([*both, *slow("t-noise", host="web-9")])]
+    totals = reduce_results(tables)
+    (found,) = find_incidents(totals.themes, totals.first, totals.last)
+    assert set(found.themes) == {"t-a", "t-b"}
+    seen = look_again(tables, wanted(totals))
+    messages = {theme: names.top(9) for theme, names in seen.messages.items()}
+    assert messages == {"t-a": [("disk # full", 20)]}
 
 
 def test_records_without_a_time_are_no_incident() -> None:
