@@ -31,7 +31,7 @@ _ID = re.compile(r"t-[0-9a-f]{10}")
 
 
 def is_theme_id(about: str) -> bool:
-    """Whether `about` has the form of a theme's id (`theme_ids.theme_id`)."""
+    """Whether `about` has the form of a theme's id (`themes.ids.theme_id`)."""
     return _ID.fullmatch(about) is not None
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 WORDS = {
     "title": "复盘报告",
-    "need_action": "{n} 个问题需要处理：{severities}",
+    "need_action": "{n} 个问题需要处理：{counts}",
     "count_critical": "严重 {n} 个",
     "count_high": "高 {n} 个",
     "count_medium": "中 {n} 个",
@@ -24,6 +24,7 @@ WORDS = {
     "no_problems": "未发现问题",
     "none_known": "暂未发现问题：尚有 {n} 条记录未分析",
     "no_records": "没有可供分析的记录",
+    "detail_action": "需要处理的问题中，{counts}。",
     "detail_themes": "{records} 条记录中有 {problems} 条反映问题，归并后共 {n} 个问题",
     "detail_users": "涉及 {n} 位用户",
     "detail_incidents": "疑似事故 {n} 起，涉及 {records} 条记录|"
@@ -150,7 +151,7 @@ WORDS = {
     "services": "涉及服务",
     "hosts": "涉及主机",
     "most_affected": "涉及用户",
-    "more": "等，另有 {n} 个",
+    "more": "及另外 {n} 个",
     "varied": "变化范围",
     "more_evidence": "更多记录",
     "against": "与之矛盾的记录",
@@ -177,7 +178,7 @@ WORDS = {
     "promise_against_log_note": "助手称已经办好，同一会话的运行日志却显示失败。",
     "known": "已知问题",
     "muted_count": "{n} 个暂不提醒，共 {records} 条记录",
-    "muted_note": "已在 known.yaml 中设为暂不提醒：照常统计，但不列入标题和“优先处理”",
+    "muted_note": "已在 known.yaml 中设为暂不提醒：照常统计，但不列入标题和“优先处理”。",
     "known_unused": "known.yaml 中以下条目已没有对应的问题：{names}",
     "sources": "数据来源",
     "source": "来源",

@@ -20,7 +20,7 @@ MONTHS = (
 WORDS = {
     # The first screen.
     "title": "Retrospective",
-    "need_action": "{n} problem needs action: {severities}|{n} problems need action: {severities}",
+    "need_action": "{n} problem needs action: {counts}|{n} problems need action: {counts}",
     "count_critical": "{n} critical",
     "count_high": "{n} high",
     "count_medium": "{n} medium",
@@ -38,6 +38,7 @@ WORDS = {
     "none_known": "No problems found yet: {n} record was not analysed|"
     "No problems found yet: {n} records were not analysed",
     "no_records": "There were no records to look at",
+    "detail_action": "To act on: {counts}.",
     "detail_themes": "{problems} of {records} records report a problem: {n} different problem|"
     "{problems} of {records} records report a problem: {n} different problems",
     "detail_users": "{n} user affected|{n} users affected",

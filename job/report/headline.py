@@ -34,20 +34,16 @@ def headline(problems: Mapping[str, Any], records: int, unknown: int, words: Wor
         return words("none_needs_action")
     if problems["action_by_change"] is None:
         counts = _by_severity(problems, words)
+        if problems["returned"]:
+            counts.append(words("of_them_returned", n=problems["returned"]))
     else:
         counts = _by_change(problems["action_by_change"], words)
-    return words("need_action", n=problems["need_action"], severities=words.list(counts))
+    return words("need_action", n=problems["need_action"], counts=words.list(counts))
 
 
 def _by_severity(problems: Mapping[str, Any], words: Words) -> list[str]:
-    counts = [
-        words(f"count_{severity}", n=problems["action_by_severity"][severity])
-        for severity in reversed(SEVERITIES)
-        if severity in problems["action_by_severity"]
-    ]
-    if problems["returned"]:
-        counts.append(words("of_them_returned", n=problems["returned"]))
-    return counts
+    counts = problems["action_by_severity"]
+    return [words(f"count_{s}", n=counts[s]) for s in reversed(SEVERITIES) if s in counts]
 
 
 def _by_change(counts: Mapping[str, Any], words: Words) -> list[str]:
@@ -73,7 +69,10 @@ def _days(days: int, words: Words) -> str:
 
 
 def detail(report: Mapping[str, Any], words: Words) -> str:
-    """How much stands behind the headline; nothing where there are no problems."""
+    """How much stands behind the headline; nothing where there are no problems.
+
+    Where the headline says what is new, this says how bad it is: what is new need not be grave.
+    """
     problems, records = report["problems"], report["ledger"]["records"]
     if not problems["themes"]:
         return ""
@@ -86,7 +85,11 @@ def detail(report: Mapping[str, Any], words: Words) -> str:
         parts.append(words("detail_incidents", **counts))
     if problems["muted"]:
         parts.append(words("detail_muted", n=problems["muted"]))
-    return words.list(parts)
+    behind = words.list(parts)
+    if not problems["need_action"] or problems["action_by_change"] is None:
+        return behind
+    how_bad = words("detail_action", counts=words.list(_by_severity(problems, words)))
+    return words.sentences([how_bad, behind])
 
 
 def trust(report: Mapping[str, Any], words: Words) -> str:
@@ -113,7 +116,8 @@ def notices(report: Mapping[str, Any], words: Words) -> list[tuple[str, str]]:
     counts = {"unasked": ledger["unasked"], "records": ledger["records"]}
     found = []
     if stopped:
-        found.append(("partial", words("notice_partial", reason=stopped["reason"], **counts)))
+        reason = words.name("stopped", stopped["reason"])
+        found.append(("partial", words("notice_partial", reason=reason, **counts)))
     elif ledger["unasked"]:
         found.append(("partial", words("notice_unasked", **counts)))
     if report["method"]["analyst"] == "rules":

@@ -63,7 +63,8 @@ def make_report(
         shown, changes_of(baseline, totals, run, zone), verdicts(known, shown, totals, run, zone)
     )
     incidents = find_incidents(totals.themes, totals.first, totals.last)
-    problems = _problems(totals, shown)
+    compared = comparison(baseline, shown, totals)
+    problems = _problems(totals, shown, comparable=compared is not None and compared["comparable"])
     return {
         "period": _period(totals, run, zone),
         "run": dict(run),
@@ -74,7 +75,7 @@ def make_report(
             totals.count(via="unasked") + totals.count(via="failed"),
             words,
         ),
-        "comparison": comparison(baseline, shown, totals),
+        "comparison": compared,
         "actions": [
             {name: theme[name] for name in ACTION} | {"theme": theme["id"]}
             for theme in sorted(shown, key=lambda theme: not theme["returned"])
@@ -131,7 +132,9 @@ def _period(totals: Totals, run: Mapping[str, Any], zone: ZoneInfo) -> dict[str,
     }
 
 
-def _problems(totals: Totals, themes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _problems(
+    totals: Totals, themes: Sequence[Mapping[str, Any]], comparable: bool
+) -> dict[str, Any]:
     acute = [theme for theme in themes if theme["needs_action"]]
     return _by_kind(totals, "problem") | {
         "themes": len(themes),
@@ -140,7 +143,7 @@ def _problems(totals: Totals, themes: Sequence[Mapping[str, Any]]) -> dict[str, 
         "by_severity": _by_severity(themes),
         "records_by_severity": _records_by_severity(totals),
         "action_by_severity": _by_severity(acute),
-        "action_by_change": _by_change(acute),
+        "action_by_change": _by_change(acute) if comparable else None,
         "returned": sum(theme["returned"] for theme in acute),
         "muted": sum(theme["muted_until"] is not None for theme in themes),
     }
@@ -151,10 +154,8 @@ def _by_severity(themes: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     return {severity: counts[severity] for severity in SEVERITIES if counts[severity]}
 
 
-def _by_change(themes: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+def _by_change(themes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """`themes`, each once, by why they need action now."""
-    if any(theme["status"] is None for theme in themes):
-        return None
     why = Counter(
         "returned"
         if theme["returned"]

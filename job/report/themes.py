@@ -33,7 +33,7 @@ def theme_rows(
 ) -> list[dict[str, Any]]:
     """The themes of problem records, the gravest first, of equal ones that with most records.
 
-    What is to be compared with earlier runs, or is known from elsewhere, is null yet (`judged`).
+    What comes from earlier runs, or is known from elsewhere, is null until `judge_rows`.
     """
     rows = [
         _row(named[id], theme, totals, seen, zone, line_of)

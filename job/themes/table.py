@@ -43,7 +43,7 @@ model they belong to."""
 
 @dataclass(frozen=True, slots=True)
 class EarlierTheme:
-    """A theme of an earlier run: what `theme_ids.continue_ids` compares."""
+    """A theme of an earlier run: what `ids.continue_ids` compares."""
 
     id: str
     positive: bool

@@ -18,6 +18,8 @@ from job.history.baseline import KEPT, check_baseline
 from job.records import Result
 from job.reduce.counting import reduce_results
 from job.report import make_report, write_report
+from job.report.headline import detail
+from job.report.words import Words
 from job.storage.place import Place
 from job.write import read_tables, write_json
 from tests.job.report_run import NOON, issue, problem, theme, write_run
@@ -66,6 +68,8 @@ def test_against_one_earlier_run(tmp_path: Path) -> None:
     report = compared(a_day(tmp_path / "tue", 1, {"pay": 30, "login": 7, "mail": 6}), str(before))
     assert statuses(report) == {"login": "same", "pay": "worse", "mail": "new"}
     assert report["headline"] == "3 problems need action: 1 new, 1 worse, 1 for two days"
+    said = detail(report, Words("en"))
+    assert said.startswith("To act on: 1 critical, 1 high, 1 low. ")
     pay = next(t for t in report["themes"] if t["id"] == "t-pay")
     assert pay["change"] == {"before": 10, "now": 30, "ratio": 3.0}
     assert pay["days_seen"] == {"days": 2, "since": "2026-03-02"}

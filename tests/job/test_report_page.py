@@ -290,6 +290,14 @@ def test_a_stopped_run_says_so_first(language: Language, tmp_path: Path) -> None
     assert text.index(notice) < text.rindex(Words(language)("count_high", n=1))
 
 
+def test_why_a_run_stopped_is_said_in_the_language_of_its_report(tmp_path: Path) -> None:
+    results = [problem(1), Result(record(2), "unasked")]
+    stopped = {"reason": "interrupted by SIGINT"}
+    out = write_run(tmp_path / "out", results, [theme()], language="zh", stopped=stopped)
+    write_report(Place.of(out))
+    assert "运行提前结束（被 SIGINT 信号中断）" in "".join(page_of(out).text)
+
+
 def test_unasked_records_make_a_report_partial_even_if_nothing_stopped_it(tmp_path: Path) -> None:
     out = write_run(tmp_path / "out", [problem(1), Result(record(2), "unasked")], [theme()])
     write_report(Place.of(out))
