@@ -62,9 +62,10 @@ _ID = re.compile(
       | (?<=[-=:/\#{(@]) (?=[a-f]{0,6}[0-9]) (?=[0-9]{0,6}[a-f]) [0-9a-f]{5}
       | (?<=@) (?=[a-f]{0,6}[0-9]) [0-9a-f]{1,4} (?![.:/])
       | [a-z][0-9AB][0-9A-Za-z]{6}[0-9]{6}
-      | (?=[A-Za-z0-9]{6}) (?: (?:[A-Z]{1,40}|[A-Za-z]{1,3}) [0-9]{1,40} ){2,40}
+      | (?=[A-Za-z0-9]{6}) (?: (?>[A-Z]{1,40}(?![A-Za-z])|[A-Za-z]{1,3}) [0-9]{1,40}+ ){2,40}
         (?: [A-Z]{1,40} | [A-Za-z]{1,3} )?
-      | (?=[A-Za-z0-9]{6}) (?: [0-9]{1,40} (?:[A-Z]{1,40}|[A-Za-z]{1,3}) ){2,40} [0-9]{0,40}
+      | (?=[A-Za-z0-9]{6})
+        (?: [0-9]{1,40}+ (?>[A-Z]{1,40}(?![A-Za-z])|[A-Za-z]{1,3}) ){2,40} [0-9]{0,40}
       | [A-Z]{1,2}[0-9]{1,3} (?: [:-] [A-Z]{1,2} [0-9]{0,3} ){1,8}
       | (?<=_) [A-Z][0-9]{1,3}
     )
@@ -74,8 +75,8 @@ _ID = re.compile(
 )
 """UUIDs, hexadecimal numbers (short ones behind a joint: `pod=web-d0b40`, `Token{a64f9`), hardware
 addresses, sendmail's queue ids, places in a rack (`R30-M0-L1-U18`), and runs in which short letter
-and digit groups alternate. A longer lower-case word inside (`Log4j2Config`) makes it a name, and a
-name stays."""
+and digit groups alternate (atomic, as there are two ways to read capitals). A longer lower-case
+word inside (`Log4j2Config`) makes it a name, and a name stays."""
 
 _REPLICA = "[bcdfghjklmnpqrstvwxz0-9]"
 _POD = re.compile(rf"-(?=[a-z-]{{0,14}}[0-9]){_REPLICA}{{8,10}}-{_REPLICA}{{5}}(?![A-Za-z0-9-])")
