@@ -12,9 +12,8 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
@@ -24,10 +23,11 @@ from rich.console import Console
 from job.boundary import as_job_error
 from job.commands.check_command import check
 from job.commands.known_command import known
+from job.commands.report_command import report
 from job.commands.show_command import show
 from job.commands.simulate import simulate
 from job.config import resolve
-from job.errors import StoppedEarly, UsageError
+from job.errors import StoppedEarly
 from job.options import (
     AnswersPath,
     ApiKeyEnv,
@@ -62,14 +62,17 @@ from job.options import (
     Until,
 )
 from job.printable import printable
-from job.storage.place import Place
-from job.storage.store import store_words
 
 app = typer.Typer(
     name="fupan",
     help=(
         "Read a day of logs, conversations and feedback, ask a language model about every record "
-        "in packed calls, and write a retrospective in which code does the counting."
+        "in packed calls, and write a retrospective in which code does the counting.\n\n"
+        "\b\n"
+        "    fupan run logs/ --out retro/     # no key, no network: the built-in analyst\n"
+        "    fupan run --help                 # with a model\n\n"
+        "Exit codes: 0 complete, 2 wrong usage, configuration or key, 3 more records failed than "
+        "--max-failed allows, 4 stopped early (the same command goes on), 1 anything else."
     ),
     no_args_is_help=True,
     add_completion=False,
@@ -141,7 +144,8 @@ def run(
         export LLM_API_KEY=...
         fupan run logs/ --out retro/ --base-url https://host/v1 --model NAME --rpm 60
 
-    The same command again goes on where it was stopped and pays for nothing twice.
+    The same command again goes on where it was stopped and pays for nothing twice. Ctrl-C ends the
+    asking and writes a partial report, a second one ends everything.
     """
     flags = Flags.from_command(locals())
     with _exit_codes():
@@ -155,8 +159,7 @@ def run(
         elif not quiet:
             for line in closing_lines(finished.report, finished.view, str(finished.page)):
                 print(line)
-        for warning in finished.warnings:
-            print(f"fupan: warning: {printable(warning)}", file=sys.stderr)
+        _warn(finished.warnings)
         if finished.error is not None:
             raise finished.error
 
@@ -197,9 +200,10 @@ def plan(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Show what `run` would do: files as understood, records, packs, tokens, minutes.
+    """Show what `run` would do, and call nothing.
 
-    Reads everything, calls nothing and writes nothing. Takes the options of `run`, so that one
+    The files as they are understood, records, packs, tokens, minutes. Reads everything, on this
+    machine, and writes nothing. Takes the options of `run`, so that one
     word changes one into the other; --out, --max-failed and --overwrite decide nothing here.
     """
     flags = Flags.from_command(locals())
@@ -210,45 +214,18 @@ def plan(
         found = preview(settings, Console(stderr=True), quiet or json)
         if json:
             sys.stdout.write(orjson.dumps(found.as_json()).decode() + "\n")
+        elif quiet:
+            _warn(found.warnings)
         else:
             for line in preview_lines(found, show_request):
                 print(line)
 
 
-@app.command()
-def report(
-    folder: Annotated[str, typer.Argument(help="Folder of a run.", metavar="DIR")],
-    baseline: Baseline = None,
-    known: KnownFile = None,
-    quiet: Quiet = False,
-    json: Json = False,
-) -> None:
-    """Render the report of a run again from what is in its folder.
-
-    Without --baseline it is compared with what it was compared with before.
-    """
+@app.command(name="report", help=report.__doc__)
+@functools.wraps(report)
+def _report(**values: Any) -> None:
     with _exit_codes():
-        from job.history.baseline import check_baseline
-        from job.lines import LineFinder
-        from job.report import write_report
-
-        root = Place.of(folder)
-        try:
-            if not (root / "run.json").exists():
-                raise UsageError(f"{root} holds no finished run: it has no run.json")
-            inputs = orjson.loads((root / "run.json").read_bytes())["inputs"]
-        except OSError as error:
-            raise UsageError(f"cannot read {root}: {store_words(error) or error}") from error
-        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-            raise UsageError(f"{root / 'run.json'} was not written by a run") from error
-        check_baseline(baseline, root)
-        if known is not None and not Path(known).is_file():
-            raise UsageError(f"--known {known}: no such file")
-        made = write_report(root, LineFinder(inputs), baseline, Path(known) if known else None)
-        if json:
-            sys.stdout.write(orjson.dumps(made).decode() + "\n")
-        elif not quiet:
-            print(printable(str(root / "report.html")))
+        report(**values)
 
 
 @app.command(name="check", help=check.__doc__)
@@ -277,6 +254,11 @@ def _known(**values: Any) -> None:
 def _simulate(**values: Any) -> None:
     with _exit_codes():
         simulate(**values)
+
+
+def _warn(warnings: Iterable[str]) -> None:
+    for warning in warnings:
+        print(f"fupan: warning: {printable(warning)}", file=sys.stderr)
 
 
 @contextmanager

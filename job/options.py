@@ -20,11 +20,14 @@ _OUTPUT = "Output"
 
 Inputs = Annotated[
     list[str] | None,
-    typer.Argument(help="Files, folders or globs. Default: the inputs of fupan.yaml."),
+    typer.Argument(help="Files, folders, globs or s3:// URIs. Default: the inputs of fupan.yaml."),
 ]
 Out = Annotated[
     str | None,
-    typer.Option(help="Folder of the results. [default: retro]", rich_help_panel=_OUTPUT),
+    typer.Option(
+        help="Folder of the results, or a URI: s3://bucket/retro. [default: retro]",
+        rich_help_panel=_OUTPUT,
+    ),
 ]
 BaseUrl = Annotated[
     str | None,
@@ -51,10 +54,16 @@ Mode = Annotated[
     typer.Option(help="Many records a call, or one. [default: packed]", rich_help_panel=_PROVIDER),
 ]
 Rpm = Annotated[
-    float | None, typer.Option(help="Requests a minute allowed.", rich_help_panel=_LIMITS)
+    float | None,
+    typer.Option(
+        help="Requests a minute allowed. [default: found by trying]", rich_help_panel=_LIMITS
+    ),
 ]
 Tpm = Annotated[
-    float | None, typer.Option(help="Tokens a minute allowed.", rich_help_panel=_LIMITS)
+    float | None,
+    typer.Option(
+        help="Tokens a minute allowed. [default: found by trying]", rich_help_panel=_LIMITS
+    ),
 ]
 Burst = Annotated[
     int | None,
@@ -79,10 +88,14 @@ Language = Annotated[
 ]
 Since = Annotated[
     str | None,
-    typer.Option(help="Only records from this time on (ISO, or HH:MM).", rich_help_panel=_INPUT),
+    typer.Option(
+        help="Only records from this time on: 2026-03-14T08:00, or 08:00 of --date.",
+        rich_help_panel=_INPUT,
+    ),
 ]
 Until = Annotated[
-    str | None, typer.Option(help="Only records before this time.", rich_help_panel=_INPUT)
+    str | None,
+    typer.Option(help="Only records before this time, said likewise.", rich_help_panel=_INPUT),
 ]
 Date = Annotated[
     str | None,
@@ -113,19 +126,23 @@ Sample = Annotated[
 MaxFailed = Annotated[
     float | None,
     typer.Option(
-        help="Share of records that may fail before the exit code is 3. [default: 0]",
+        help="Share of records (0.01: 1 %) that may fail before the exit code is 3. [default: 0]",
         rich_help_panel=_OUTPUT,
     ),
 ]
 AnswersPath = Annotated[
     str | None,
-    typer.Option("--answers", help="Store of paid answers.", rich_help_panel=_OUTPUT),
+    typer.Option(
+        "--answers",
+        help="File of paid answers. [default: ~/.local/share/fupan/answers.db]",
+        rich_help_panel=_OUTPUT,
+    ),
 ]
 Baseline = Annotated[
     str | None,
     typer.Option(
         "--baseline",
-        help="Compare with an earlier run: its folder, or auto: the last seven beside --out.",
+        help="Compare with an earlier run: its folder, or auto: the last seven beside this one.",
         metavar="DIR|auto",
         rich_help_panel=_OUTPUT,
     ),
@@ -141,7 +158,9 @@ KnownFile = Annotated[
 ]
 Fresh = Annotated[
     bool,
-    typer.Option("--fresh", help="Ask anew instead of recalling.", rich_help_panel=_OUTPUT),
+    typer.Option(
+        "--fresh", help="Ask anew instead of recalling paid answers.", rich_help_panel=_OUTPUT
+    ),
 ]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace another run in --out.", rich_help_panel=_OUTPUT)
@@ -151,9 +170,11 @@ NoMask = Annotated[
     typer.Option("--no-mask", help="Send private values as they are.", rich_help_panel=_INPUT),
 ]
 Config = Annotated[
-    str | None, typer.Option(help="Configuration. [default: fupan.yaml if there is one]")
+    str | None, typer.Option(help="File of settings. [default: fupan.yaml if there is one]")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print nothing but errors and warnings.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 

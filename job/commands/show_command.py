@@ -10,7 +10,7 @@ from job.options import Json
 
 
 def show(
-    folder: Annotated[str, typer.Argument(help="Folder of a run.", metavar="DIR")],
+    folder: Annotated[str, typer.Argument(help="Folder of a run, or its URI.", metavar="DIR")],
     theme: Annotated[
         str | None, typer.Option(help="Id of a theme, or enough of its beginning.", metavar="ID")
     ] = None,

@@ -57,9 +57,10 @@ def simulate(
     fault_seed: Annotated[int | None, typer.Option(help="Decides which requests.")] = None,
     log: Annotated[Path | None, typer.Option(help="Write a line of JSON per request.")] = None,
 ) -> None:
-    """Run a simulated provider: limits, latencies and faults of a real one, and no key.
+    """Run a simulated provider, to try a run without a key.
 
-    It answers from --truth; without one it finds every record normal.
+    It has limits, latencies and faults of a real one. It answers from --truth; without one it finds
+    every record normal.
 
     \b
         fupan simulate --rpm 60 &

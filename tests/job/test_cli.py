@@ -11,6 +11,8 @@ from typer.testing import CliRunner, Result
 
 from job import cli
 from job.errors import JobError
+from job.storage.hold import hold
+from job.storage.place import Place
 
 LINE = "2026-03-14 10:00:00 ERROR payment failed\n"
 MODEL = ("--base-url", "https://llm.example/v1", "--model", "m")
@@ -52,6 +54,12 @@ def test_wrong_settings_are_exit_2(day: Path) -> None:
 def test_a_folder_of_something_else_has_no_report(day: Path, text: str) -> None:
     (day / "run.json").write_text(text)
     assert "run.json was not written by a run" in refused("report", ".")
+
+
+def test_a_report_is_not_made_while_a_run_is_at_work_in_its_folder(day: Path) -> None:
+    (day / "run.json").write_text('{"inputs": []}')
+    with hold(Place.of(day)):
+        assert "in use by another run" in refused("report", ".")
 
 
 def test_an_out_that_is_a_file_is_exit_2(day: Path) -> None:
