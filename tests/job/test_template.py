@@ -221,7 +221,21 @@ def test_any_text_has_a_template(text: str) -> None:
             "<*>",
             "1:",
         ),
-        *("host=", "0-", "f:", "INSERT '", ")=(", "::", "A1:", "G1", "1G", "sda", "<ip> (", "1 1", "b2"),
+        *(
+            "host=",
+            "0-",
+            "f:",
+            "INSERT '",
+            ")=(",
+            "::",
+            "A1:",
+            "G1",
+            "1G",
+            "sda",
+            "<ip> (",
+            "1 1",
+            "b2",
+        ),
     ],
 )
 def test_a_hostile_line_costs_linear_time(piece: str) -> None:
