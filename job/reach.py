@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import ray
-from ray.exceptions import RayError
+from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from job.boundary import as_job_error
 from job.errors import UsageError
 from job.run_folder import RunFolder
 from job.storage.place import Place
@@ -94,6 +95,8 @@ def _look_at(node: str, needs: Needs) -> ray.ObjectRef:
 def _answer(answer: ray.ObjectRef) -> str | None:
     try:
         lacking: str | None = ray.get(answer)
+    except RayTaskError as error:
+        return f"cannot run this code ({as_job_error(error)})"
     except RayError:  # The node is gone, or does not work: Ray gives it nothing to do.
         return None
     return lacking

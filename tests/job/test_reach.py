@@ -6,8 +6,10 @@ import hashlib
 from pathlib import Path
 
 import pytest
+import ray
 
-from job.reach import Needs
+from job.cluster import cluster
+from job.reach import Needs, _answer, _look_at
 from job.storage.place import Place
 from serve.ask.settings import Provider
 
@@ -46,3 +48,12 @@ def test_a_node_with_another_key_or_none_is_told_by_the_name_of_the_variable(
         monkeypatch.setenv(VARIABLE, own)
     lacking = Needs(mark, [], PROVIDER, HASH).lacking()
     assert lacking == f"has another key in {VARIABLE} than the head, or none"
+
+
+@pytest.mark.ray
+def test_a_node_that_fails_at_the_look_is_told(mark: Place) -> None:
+    needs = Needs(mark, [Place("nowhere://store", "x")], None, None)
+    with cluster(own=True):
+        said = _answer(_look_at(ray.nodes()[0]["NodeID"], needs))
+    assert said is not None
+    assert said.startswith("cannot run this code (cannot open 'nowhere://store'")
