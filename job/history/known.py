@@ -98,11 +98,12 @@ def load_known(path: Path) -> list[Entry]:
 def parse_known(text: str, path: Path) -> list[Entry]:
     """The entries that `text`, the content of `path`, holds."""
     try:
-        rows = yaml.safe_load(text)
+        rows = yaml.load(text, _Once)  # noqa: S506  a safe loader too
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise UsageError(f"{path} is not valid YAML{line}: {error.problem}") from error
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        raise UsageError(f"{path} is not valid YAML{line}") from error
+        raise UsageError(f"{path} is not valid YAML") from error
     except ValueError as error:
         # A date of YAML's own that does not exist.
         raise UsageError(f"{path}: {error}") from error
@@ -119,6 +120,21 @@ def parse_known(text: str, path: Path) -> list[Entry]:
         except ValidationError as error:
             raise UsageError(f"{path}, {about}: {validation_text(error, Known)}") from error
     return entries
+
+
+class _Once(yaml.SafeLoader):
+    """Refuses a mapping that holds a key twice, of which the first would be lost."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if key.value in seen:
+                problem = f"{key.value!r} stands twice"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
 
 
 def judge(
