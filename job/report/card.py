@@ -7,9 +7,10 @@ the title is left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from job.report.chart import Chart, counts_in
@@ -17,6 +18,11 @@ from job.report.evidence import QUOTES
 from job.report.words import TAGS, Words, share, shown
 from job.text import language
 
+CARDS = 60
+"""Themes shown in full; with 20 pieces of evidence each they fill some 3 MB of a page."""
+FIRST_CARDS = 6
+COMMON = 3
+"""Records that make a theme worth a card, beyond the first `FIRST_CARDS` themes."""
 HEADING_CHARS = 90
 """A title that was cut is given by its summary where that is at most this long."""
 SAME_SHARE = 0.8
@@ -40,7 +46,7 @@ class Card:
         self.id: str = theme["id"]
         self.severity: str = theme["severity"]
         self.records: int = theme["records"]
-        self.muted: bool = theme["muted_until"] is not None and not theme["returned"]
+        self.muted: bool = theme["muted_until"] is not None
 
     @cached_property
     def heading(self) -> str:
@@ -171,6 +177,18 @@ class Card:
 
     def _day(self, iso: str) -> str:
         return self._words.short_day(datetime.fromisoformat(iso))
+
+
+def in_full(themes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those of the themes of a report that have a card: of the ones that are not muted the first,
+    the frequent and those that need action."""
+    heard = (theme for theme in themes if theme["muted_until"] is None)
+    weighty = (
+        theme
+        for rank, theme in enumerate(heard)
+        if theme["needs_action"] or theme["records"] >= COMMON or rank < FIRST_CARDS
+    )
+    return list(islice(weighty, CARDS))
 
 
 def quotes(theme: Mapping[str, Any], limit: int = QUOTES) -> list[Mapping[str, Any]]:

@@ -13,6 +13,8 @@ from job.report.card import Card
 from job.report.words import Words, shown
 
 STATUSES = ("new", "worse", "better")
+LISTED = 20
+"""Themes named of each status, the gravest: the others have their place further down."""
 
 
 class Changes:

@@ -11,6 +11,7 @@ from typing import Any
 
 from job.records import SEVERITIES
 from job.report.card import Card, quotes, tidy
+from job.report.changes import LISTED
 from job.report.escape import code, prose, table
 from job.report.evidence import QUOTES
 from job.report.markdown_account import account
@@ -57,6 +58,8 @@ def _action(rank: int, action: Mapping[str, Any], view: View) -> str:
     words = view.words
     do, title = view.action(action)
     marks = [words(action["severity"])]
+    if action["returned"]:
+        marks.append(words("returned"))
     if action["status"] in ("new", "worse"):
         marks.append(words(f"status_{action['status']}"))
     facts = [*marks, prose(title), words("records", n=action["records"])]
@@ -75,14 +78,19 @@ def _changes(view: View) -> Iterator[str]:
         if cards:
             yield f"### {words(f'status_{status}')} · {words('problems', n=len(cards))}"
             yield "\n".join(
-                _line(card.severity, card.heading, _extent(card, words), view) for card in cards
+                _line(card.severity, card.heading, _extent(card, words), view)
+                for card in cards[:LISTED]
             )
+            if len(cards) > LISTED:
+                yield words("more_actions", n=len(cards) - LISTED)
     if changes.gone:
         yield f"### {words('status_gone')} · {words('problems', n=len(changes.gone))}"
         yield "\n".join(
             _line(theme["severity"], tidy(theme["title"]), changes.gone_facts(theme), view)
-            for theme in changes.gone
+            for theme in changes.gone[:LISTED]
         )
+        if len(changes.gone) > LISTED:
+            yield words("small_rest", n=len(changes.gone) - LISTED)
     if changes.same or not changes.any:
         yield words("unchanged" if changes.any else "nothing_changed", n=changes.same)
     yield prose(words("change_rule"))

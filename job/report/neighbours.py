@@ -17,12 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from job.report.card import in_full
 from job.report.evidence import QUOTES, LineOf, local
 
 BESIDE = 2
 """Records shown before a piece, and after it."""
-THEMES = 60
-"""Themes whose quotes get neighbours: those that can have a card."""
 TEXT_CHARS = 300
 COLUMNS = ["id", "source", "position", "time", "level", "text"]
 
@@ -66,7 +65,7 @@ class Beside:
 
 def quoted(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The pieces of evidence that the cards quote."""
-    for theme in report["themes"][:THEMES]:
+    for theme in in_full(report["themes"]):
         yield from theme["evidence"][:QUOTES]
 
 

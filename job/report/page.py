@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from job.reduce.pieces import EVIDENCE
 from job.report.card import quotes, tidy
+from job.report.changes import LISTED
 from job.report.draw import NARROW, WIDE, draw_chart, draw_sparkline
 from job.report.evidence import QUOTES
 from job.report.view import ROWS, View
@@ -62,6 +63,7 @@ def _render(view: View, drawn: Mapping[str, Any], pieces: int) -> str:
         v=view,
         w=view.words,
         rows=ROWS,
+        listed=LISTED,
         drawn=drawn,
         quotes=quotes,
         pieces=pieces,

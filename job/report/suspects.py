@@ -65,7 +65,7 @@ def _messages(
     """What the records of an incident say, and how many say it, the most frequent first; what is
     rare beside that is left out. A theme whose records say too many things counts as one; one whose
     records all count for others has no message."""
-    found = []
+    found: list[dict[str, Any]] = []
     for outbreak in incident.outbreaks:
         said = seen.messages.get(outbreak.theme, Names())
         counts = said.top(len(said.draws))

@@ -15,17 +15,12 @@ from typing import Any
 
 from job.records import SEVERITIES
 from job.report.account import Account
-from job.report.card import Card, language_of
+from job.report.card import Card, in_full, language_of
 from job.report.changes import Changes
 from job.report.chart import Bar, chart
 from job.report.headline import detail, notices, trust
 from job.report.words import Words
 
-CARDS = 60
-"""Themes shown in full; with 20 pieces of evidence each they fill some 3 MB of a page."""
-FIRST_CARDS = 6
-COMMON = 3
-"""Records that make a theme worth a card, beyond the first `FIRST_CARDS` themes."""
 ROWS = 200
 """Of small themes, of sources and of kinds of praise, the most that are listed."""
 
@@ -48,9 +43,9 @@ class View:
         self.muted = [card for card in themes if card.muted]
         self.cards: dict[str, list[Card]] = {}
         small: list[Card] = []
-        for rank, card in enumerate(card for card in themes if not card.muted):
-            weighty = card.theme["needs_action"] or card.records >= COMMON or rank < FIRST_CARDS
-            if weighty and sum(map(len, self.cards.values())) < CARDS:
+        full = {theme["id"] for theme in in_full(report["themes"])}
+        for card in (card for card in themes if not card.muted):
+            if card.id in full:
                 by_kind = card.theme["by_kind"]
                 kind = max(by_kind, key=by_kind.__getitem__)
                 self.cards.setdefault(kind, []).append(card)

@@ -18,6 +18,7 @@ from job.history.baseline import KEPT, check_baseline
 from job.records import Result
 from job.reduce.counting import reduce_results
 from job.report import make_report, write_report
+from job.report.changes import LISTED
 from job.report.headline import detail
 from job.report.words import Words
 from job.storage.place import Place
@@ -214,3 +215,19 @@ def test_the_report_command_compares_anew(tmp_path: Path) -> None:
     assert statuses(report()) == {"pay": "worse"}
     for wrong in (("--baseline", str(tmp_path)), ("--known", str(tmp_path / "none.yaml"))):
         assert CliRunner().invoke(app, ["report", str(out), *wrong]).exit_code == 2
+
+
+def test_many_new_themes_are_counted_and_the_gravest_named(tmp_path: Path) -> None:
+    before = finished(tmp_path / "mon", 0, {"pay": 10})
+    names = [f"t-{n:02d}" for n in range(25)]
+    results = [
+        problem(n, issue(theme=name), time=NOON + timedelta(days=1)) for n, name in enumerate(names)
+    ]
+    themes = [theme(name, title=f"Rare {name}", severity="low") for name in names]
+    out = write_run(tmp_path / "tue", results, themes)
+    report = compared(out, str(before))
+    assert report["comparison"]["counts"]["new"] == 25
+    page = (out / "report.md").read_text("utf-8")
+    section = page[page.index("### New · 25 problems") : page.index("### Gone")]
+    assert section.count("- **Low** Rare") == LISTED
+    assert "5 more below" in section

@@ -106,6 +106,7 @@ def test_a_closed_problem_that_occurs_later_is_back(closed: str, returned: bool)
         ("payments: {muted_until: soon}", "muted_until"),
         ("payments: {closed: 2026-02-30}", "known.yaml"),
         ("payments: [", "line 1"),
+        ("mail: {owner: Li}\nmail: {owner: Bo}", "line 2: 'mail' stands twice"),
         ("7: {}", "words"),
     ],
 )
@@ -197,6 +198,8 @@ def test_a_closed_problem_that_is_back_is_headlined_as_such(tmp_path: Path) -> N
     )
     assert [action["theme"] for action in report["actions"]] == ["t-slow", "t-pay"]
     assert report["actions"][0]["returned"]
+    page = (tmp_path / "out/report.md").read_text("utf-8")
+    assert "Low · Back although closed · Pages are slow" in page
     assert report["known"]["returned"] == ["t-slow"]
 
 

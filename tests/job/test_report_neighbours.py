@@ -98,3 +98,16 @@ def test_cuts_and_order_of_the_results_change_nothing(
 
 def _table(numbers: list[int]) -> pa.Table:
     return results_to_table(normal(number) for number in numbers)
+
+
+def test_every_card_has_neighbours_however_many_rare_themes_stand_before_it(
+    tmp_path: Path,
+) -> None:
+    rare = [problem(n, issue(theme=f"t-{n}")) for n in range(70)]
+    common = [problem(n, issue(theme="t-common")) for n in range(70, 73)]
+    themes = [theme(f"t-{n}", severity="medium") for n in range(70)]
+    themes.append(theme("t-common", severity="low"))
+    report = write_report(Place.of(write_run(tmp_path / "out", [*rare, *common], themes)))
+    last = report["themes"][-1]
+    assert last["id"] == "t-common"
+    assert last["evidence"][0]["neighbours"]["before"]
