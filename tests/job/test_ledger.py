@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from job.errors import LedgerError
@@ -16,6 +16,7 @@ from serve.ask.ask import CallCounts
 from tests.job.make import record
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.sampled_from(VIAS), max_size=50), st.integers(0, 9), st.integers(0, 9))
 def test_a_true_account_balances_and_a_wrong_one_does_not(
     vias: list[str], rejected: int, skipped: int

@@ -23,9 +23,9 @@ def totals_of(*results: Result) -> Totals:
 
 @st.composite
 def some_results(draw: st.DrawFn) -> list[Result]:
-    """Up to 60 results over few themes, users, texts and times, so that ties are common."""
+    """Up to 30 results over few themes, users, texts and times, so that ties are common."""
     results = []
-    for number in range(draw(st.integers(0, 60))):
+    for number in range(draw(st.integers(0, 30))):
         issues = draw(
             st.lists(
                 st.builds(
@@ -61,7 +61,7 @@ def some_results(draw: st.DrawFn) -> list[Result]:
     return results
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(results=some_results(), data=st.data())
 def test_any_split_and_order_gives_the_same_totals(
     results: list[Result], data: st.DataObject
