@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import re
 import secrets
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from hashlib import blake2b
+from operator import attrgetter, itemgetter
 from pathlib import Path
 
 from job.mask.credentials import credentials
@@ -120,11 +122,15 @@ class Masker:
         aliases = [match.span() for match in ALIAS.finditer(text)] if "<" in text else []
         taken: list[Found] = []
         for one in found:
-            if not any(one.start < t.end and t.start < one.end for t in taken) and not any(
-                _spoils(one, alias) for alias in aliases
-            ):
-                taken.append(one)
-        return sorted(taken)
+            place = bisect_left(taken, one.start, key=attrgetter("start"))
+            beside = taken[max(place - 1, 0) : place + 1]
+            if any(one.start < t.end and t.start < one.end for t in beside):
+                continue
+            first = bisect_right(aliases, one.start, key=itemgetter(1))
+            behind = bisect_left(aliases, one.end, key=itemgetter(0))
+            if not any(_spoils(one, alias) for alias in aliases[first:behind]):
+                taken.insert(place, one)
+        return taken
 
     def _find(self, text: str) -> list[Found]:
         kinds = self._kinds
@@ -153,10 +159,8 @@ class Masker:
 
 
 def _spoils(found: Found, alias: tuple[int, int]) -> bool:
-    """Whether replacing `found` would cut the alias, or replace nothing but it."""
+    """Whether replacing `found` would cut an alias that it touches, or replace nothing but it."""
     start, end = alias
-    if found.end <= start or end <= found.start:
-        return False
     return not (found.start <= start and end <= found.end) or found[:2] == alias
 
 
