@@ -77,14 +77,14 @@ class Drafting:
         return draft
 
     def _open(self, draft: Draft, before: str, value: dict[str, Any]) -> None:
-        """A line whose message is a JSON record says what that does; its own head comes first."""
+        """A line whose message is a JSON record says what that does; its head stands before it."""
         inner = self._from_object(value)
         draft.kind = inner.kind
         draft.text = f"{before} {inner.text}".strip()
         draft.time = draft.time or inner.time
         draft.level = inner.level or draft.level
         draft.rating = inner.rating
-        draft.names = inner.names | draft.names
+        draft.names |= inner.names
         draft.flags += [*inner.flags, "nested"]
 
     def _from_object(self, data: dict[str, Any]) -> Draft:
@@ -102,7 +102,7 @@ class Drafting:
         elif said is not None:
             draft.text = said
         elif draft.kind == "feedback" and (fields.holds("feedback") or "text" in self.mapped):
-            draft.text = fields.opinion()
+            draft.text = fields.opinion(self.hide)
         else:
             self._set_message(draft, fields)
         return draft
@@ -274,9 +274,15 @@ class _Fields:
         name = scalar(found[1])
         return (found[0], name) if name else None
 
-    def opinion(self) -> str:
-        """A user's own words: a title, if there is one, and the text."""
+    def opinion(self, hide: Hide) -> str:
+        """A user's own words: a title, if there is one, and the text, or the list or the object
+        that stands for it."""
         text = self._first_text("feedback")[1]
+        if not text:
+            mapped = at_path(self.data, self.mapped.get("text", ""))
+            values = (mapped or ((), None), *self.candidates("feedback"))
+            inside = (value for _, value in values if isinstance(value, list | Mapping))
+            text = next(filter(None, (key_values(value, hide) for value in inside)), "")
         title = self._first_text("title")[1] if "text" not in self.mapped else ""
         return "\n".join(filter(None, (title if title not in text else "", text)))
 

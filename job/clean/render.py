@@ -59,9 +59,11 @@ def key_values(value: Any, hide: Hide, without: Collection[tuple[str, ...]] = ()
     """`value` as `a.b=1 c=x`, without the fields at the paths in `without`."""
     parts = []
     left_out = set(without)
+    lengths = {len(path) for path in left_out}
+    before: tuple[str, ...] = ()
     for path, text in leaves(value):
         if path in left_out or (
-            len(path) > 1 and any(path[:length] in left_out for length in range(1, len(path)))
+            len(path) > 1 and any(path[:length] in left_out for length in lengths)
         ):
             continue
         if len(path) == 1 and not path[0].isdigit():
@@ -70,10 +72,27 @@ def key_values(value: Any, hide: Hide, without: Collection[tuple[str, ...]] = ()
             name = next((part for part in reversed(path) if not part.isdigit()), "")
         if name in _VALUES:
             name = _called(value, path) or name
-        parts.append(f"{'.'.join(path)}={hide(name, text)}" if path else text)
+        parts.append(f"{_joined(path, before)}={hide(name, text)}" if path else text)
+        before = path
     return " ".join(parts)
 
 
+def _joined(path: tuple[str, ...], before: tuple[str, ...]) -> str:
+    """The names of a path. Of long ones those that the path before it has too are not said again:
+    with each of many values they would fill the memory."""
+    if len(path) == 1 or sum(map(len, path)) <= _LONG_NAMES:
+        return ".".join(path)
+    new = 0
+    for name, other in zip(path[:-1], before, strict=False):
+        if name != other:
+            break
+        new += 1
+    return ".".join((path[0][:_SHOWN_NAME] + "…", *path[new:]) if new else path)
+
+
+_LONG_NAMES = 200
+"""Characters of all names of a path."""
+_SHOWN_NAME = 40
 _VALUES = ("value", "Value", "val")
 _NAMES = ("name", "Name", "key", "Key", "header", "field")
 

@@ -181,3 +181,29 @@ def test_speakers_in_a_log_do_not_make_it_a_conversation() -> None:
     assert record(dump).kind == "operation"
     found = record({"service": "gateway", "msg": "prompt\nSystem: be kind\nUser: hi", "size": 3})
     assert (found.kind, found.text.split("\n")[-1]) == ("operation", "service=gateway size=3")
+
+
+@pytest.mark.parametrize(
+    ("data", "changes"),
+    [
+        ({"review": ["late", "cold"], "rating": 1}, {}),
+        ({"opinions": ["late", "cold"]}, {"kind": "feedback", "map": {"text": "opinions"}}),
+    ],
+)
+def test_feedback_that_is_a_list_is_read(data: dict[str, Any], changes: dict[str, Any]) -> None:
+    found = record(data, **changes)
+    assert (found.kind, found.text) == ("feedback", "late, cold")
+
+
+def test_feedback_that_is_an_object_is_read() -> None:
+    data = {"review": {"good": "price", "bad": "late", "password": "hunter22"}, "rating": 3}
+    text = record(data).text
+    assert text.startswith("good=price bad=late password=<secret-")
+
+
+def test_a_long_name_is_not_said_with_each_value_below_it() -> None:
+    name = "why " * 100
+    text = record({"m": {name: {str(n): {"v": n} for n in range(300)}}}).text
+    assert text.count(name) == 1
+    assert len(text) < 20_000
+    assert "299.v=299" in text

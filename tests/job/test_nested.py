@@ -49,3 +49,9 @@ def test_a_field_inside_is_mapped_by_its_dotted_name() -> None:
     line = {"log": json.dumps({"a": {"b": "what happened"}, "sev": "W", "level": "x"})}
     found = record(line, map={"text": "log.a.b", "service": "log.sev"})
     assert (found.text, found.service) == ("what happened log.sev=W log.level=x", "W")
+
+
+def test_the_host_inside_is_the_records_and_the_other_stays_in_the_text() -> None:
+    line = 'Mar  5 12:00:00 relay app[1]: {"msg": "full", "host": "db-3", "level": "error"}'
+    found = record(line)
+    assert (found.host, found.text) == ("db-3", "relay app[1]: full")
