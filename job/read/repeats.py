@@ -45,7 +45,9 @@ def last_again(line: Raw, before: Raw | None) -> Iterator[Raw]:
     line itself where that is of another host, or no text."""
     match = _LAST.match(str(line.value))
     if match and before and isinstance(before.value, str):
-        said = _REPEATED.sub(lambda found: found[2], before.value)
+        said = before.value
+        if repeated := _repeated_in(said):
+            said = said[: repeated.start()] + repeated[2]
         timed = _TIMED.match(said)
         if timed and match["host"] in (None, timed["host"]):
             yield from _copies(line, match["time"] + said[timed.end() :], match["count"])
@@ -76,13 +78,18 @@ def with_repeats(rows: Iterable[Raw | Rejected]) -> Iterator[Raw | Rejected]:
 
 def _repeated(raw: Raw, text: str, name: str | None = None) -> Iterator[Raw]:
     """The records that a raw record stands for; `name`: of the field that holds the text."""
-    match = _REPEATED.search(text)
+    match = _repeated_in(text)
     if match is None:
         yield raw
         return
     said = text[: match.start()] + match[2]
     value = said if name is None else {**raw.value, name: said}  # type: ignore[dict-item]
     yield from _copies(raw, value, match[1])
+
+
+def _repeated_in(text: str) -> re.Match[str] | None:
+    """Without the bracket at its end each mark in a text would be looked behind to that end."""
+    return _REPEATED.search(text) if text.rstrip().endswith("]") else None
 
 
 def _copies(raw: Raw, value: Any, count: str) -> Iterator[Raw]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,10 @@ def test_who_talks_of_repeats_does_not_repeat(tmp_path: Path) -> None:
         "Mar  5 12:00:02 db1 app[1]: message repeated 0 times: [ x ]",
     ]
     assert [row.value for row in records(tmp_path / "a.log", "\n".join(lines).encode())] == lines
+
+
+def test_a_mark_without_an_end_costs_linear_time(tmp_path: Path) -> None:
+    line = BOOM.encode() + b": message repeated 2 times: [ x" * 10_000
+    began = time.process_time()
+    assert len(records(tmp_path / "a.log", line)) == 1
+    assert time.process_time() - began < 3
