@@ -67,7 +67,8 @@ def are_messages(rows: Sequence[Any], names: ChatNames) -> bool:
 
 
 def message_lines(rows: Iterable[Raw | Rejected], names: ChatNames) -> Iterator[Line | Rejected]:
-    """Rows with their sessions; one that is no message is a stream of its own."""
+    """Rows with their sessions; one that is no message is a stream of its own. The sign keeps a
+    session apart from those, whatever its name is."""
     for row in rows:
         if isinstance(row, Rejected):
             yield row
@@ -75,7 +76,7 @@ def message_lines(rows: Iterable[Raw | Rejected], names: ChatNames) -> Iterator[
             session = names.session_of(row.value)
             if names.text and plain(names.text) not in SAID:
                 row = replace(row, value={**row.value, "content": row.value[names.text]})
-            yield Line(row, session, str(row.value))
+            yield Line(row, f"={session}", str(row.value))
         else:
             yield Line(row, f"\0{row.position}")
 

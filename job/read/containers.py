@@ -31,7 +31,9 @@ _TIME = (
     r"|\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
     r"|\d\d-\d\d \d\d:\d\d:\d\d\.\d{1,6})"
 )
-_COMPOSE = re.compile(r"(?P<container>[A-Za-z0-9][\w.-]{0,62}) *(?P<bar>\|) ?(?P<log>.*)")
+_COMPOSE = re.compile(
+    r"(?P<container>(?=[0-9.-]{0,62}[A-Za-z])[A-Za-z0-9][\w.-]{0,62}) *(?P<bar>\|) ?(?P<log>.*)"
+)
 _KUBECTL = re.compile(r"\[pod/(?P<pod>[\w.-]{1,253})/(?P<container>[\w.-]{1,63})\] ?(?P<log>.*)")
 _CRI = re.compile(
     r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) "
@@ -226,7 +228,9 @@ def _line(
     value: Any = line if found is None or woven == "tagged" else {**found.fields, "log": found.said}
     raw = Raw(source, position, value, "text", tuple(flags))
     if found is None:
-        return Line(raw, None, line)
+        # What says of itself that it begins (of compose: "web-1 exited with code 1").
+        alone = times.starts_record(line) if woven == "tagged" else not looks_continued(line)
+        return Line(raw, f"\0{position}" if alone else None, line)
     return Line(raw, found.stream, found.said, found.ends)
 
 

@@ -67,6 +67,7 @@ class Weave:
         self._queue: deque[_Record] = deque()
         self._current: _Record | None = None
         """Of the line before, if that is this slice's."""
+        self._held = _HELD
 
     def records(
         self, lines: Iterable[Line | Rejected], start: int, end: int | None
@@ -144,9 +145,10 @@ class Weave:
         """Finished records in order; if very many wait for one that goes on, without it."""
         while self._queue and self._queue[0].done:
             yield self._made(self._queue.popleft())
-        if len(self._queue) > _HELD:
+        if len(self._queue) > self._held:
             waiting = list(self._queue)
             self._queue = deque(record for record in waiting if not record.done)
+            self._held = max(_HELD, 2 * len(self._queue))
             yield from (self._made(record) for record in waiting if record.done)
 
     def _made(self, record: _Record) -> Raw | Rejected:

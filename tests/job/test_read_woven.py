@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -221,3 +222,33 @@ def check_cuts(name: str, data: bytes, slice_bytes: int, window: int) -> None:
             parts = [(row.position, row.value) for row in rows_of(file) if isinstance(row, Raw)]
     assert parts == whole
     assert len({position for position, _ in whole}) == len(whole)
+
+
+def test_a_line_without_a_stream_that_begins_something_is_a_record(tmp_path: Path) -> None:
+    gone = "db-1 exited with code 137"
+    found = logs(tmp_path / "a.log", COMPOSE * 2 + gone + "\n")
+    assert found[-1] == gone
+    line = "2024-03-05 12:00:00 INFO [main] fine\n"
+    trace = "2024-03-05 12:00:00 ERROR [main] bad\n2024-03-05 12:00:00 ERROR [main]  at a.b\n"
+    alone = "2024-03-05 12:00:01 Server started"
+    assert logs(tmp_path / "b.log", trace + line * 20 + alone)[-2:] == [line.rstrip(), alone]
+
+
+def test_a_day_in_a_column_is_no_container(tmp_path: Path) -> None:
+    lines = ["2024-03-05 | 12:00:00 | INFO | fine"] * 4
+    assert logs(tmp_path / "a.log", "\n".join(lines)) == lines
+
+
+def test_a_session_of_any_name_keeps_its_messages(tmp_path: Path) -> None:
+    rows = [{"session": "\0s", "role": "user", "content": word} for word in ("one", "two")]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (found,) = logs(tmp_path / "a.jsonl", text)
+    assert found["messages"] == rows
+
+
+def test_many_sessions_at_once_cost_linear_time(tmp_path: Path) -> None:
+    rows = [{"chat_id": f"{n}", "role": "u", "text": "x"} for n in range(20_000)]
+    text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
+    began = time.process_time()
+    assert len(logs(tmp_path / "a.jsonl", text)) == len(rows)
+    assert time.process_time() - began < 3
