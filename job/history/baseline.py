@@ -59,8 +59,9 @@ def check_baseline(asked: str | None, root: Place) -> None:
 
 
 def earlier_themes(asked: str | None, root: Place) -> list[EarlierTheme]:
-    """The themes whose ids the run in `root` goes on with, each id as the latest run has it: those
-    of the earlier runs it is compared with, else its own, if it was made before."""
+    """The themes whose ids the run in `root` goes on with, each as the latest run has it: those of
+    the run it is compared with, of "auto" those of the last runs beside it, of whatever day; else
+    its own, if it was made before."""
     if asked is None:
         return read_themes(root / "themes.parquet")
     runs = [_named(asked, root)] if asked != AUTO else _beside(root)[:RUNS]

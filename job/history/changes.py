@@ -82,7 +82,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """A theme that most of the earlier runs had and this one has not, as it last was."""
+    """A theme that half of the earlier runs or more had and this one has not, as it last was."""
 
     theme: PastTheme
     before: float
@@ -147,8 +147,8 @@ def changes(baseline: Baseline, now: Mapping[str, int], day: str | None) -> dict
 
 
 def gone(baseline: Baseline, now: Iterable[str]) -> list[Gone]:
-    """The themes that most of the earlier runs had and that are not among the ids `now`, most
-    records first."""
+    """The themes that half of the earlier runs or more had (their median is not 0) and that are
+    not among the ids `now`, most records first."""
     last: dict[str, tuple[PastTheme, str | None]] = {}
     for run in baseline.runs:
         for theme in run.themes:

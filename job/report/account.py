@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from job.report.words import Words
 
@@ -99,13 +101,15 @@ class Account:
         return words.sentences((how, words("method_severity"), words("method_share")))
 
     def particulars(self) -> Rows:
-        """With what the report was made."""
+        """With what the report was made, and when: by the clock of the time zone named."""
         method = self._report["method"]
         of_model = ("provider", "model", "mode", "instructions")
         names = ("version", *(of_model if method["analyst"] == "model" else ()), "timezone")
         rows = [(self._words(name), method[name]) for name in names if method[name] is not None]
-        ends = ((name, method[name]) for name in ("started", "finished"))
-        return rows + [(self._words(name), self._words.stamp(iso)) for name, iso in ends]
+        for name in ("started", "finished"):
+            time = datetime.fromisoformat(method[name]).astimezone(ZoneInfo(method["timezone"]))
+            rows.append((self._words(name), self._words.stamp(time)))
+        return rows
 
     def equations(self) -> tuple[str, str]:
         """The two sums that must balance."""

@@ -77,10 +77,9 @@ class Words:
         clock = f"{time:%H:%M:%S}" if seconds else f"{time:%H:%M}"
         return f"{self.short_day(time)} {clock}" if with_day else clock
 
-    def stamp(self, iso: str) -> str:
-        """A date and time in full."""
-        time = datetime.fromisoformat(iso)
-        return f"{self.day(time)} {time:%H:%M:%S} {time.tzname()}"
+    def stamp(self, time: datetime) -> str:
+        """A date and time in full, without its zone."""
+        return f"{self.day(time)} {time:%H:%M:%S}"
 
     def span(self, first: datetime, last: datetime, with_day: bool) -> str:
         """From `first` to `last`, as short as it can be said."""

@@ -290,6 +290,12 @@ def test_a_stopped_run_says_so_first(language: Language, tmp_path: Path) -> None
     assert text.index(notice) < text.rindex(Words(language)("count_high", n=1))
 
 
+def test_the_times_of_the_run_are_in_the_zone_of_the_report(tmp_path: Path) -> None:
+    out = write_run(tmp_path / "out", [problem(1)], [theme()], finished="2026-03-03T20:00:14Z")
+    write_report(Place.of(out))
+    assert "**Finished**: 4 March 2026 04:00:14" in (out / "report.md").read_text("utf-8")
+
+
 def test_why_a_run_stopped_is_said_in_the_language_of_its_report(tmp_path: Path) -> None:
     results = [problem(1), Result(record(2), "unasked")]
     stopped = {"reason": "interrupted by SIGINT"}
