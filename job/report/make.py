@@ -208,13 +208,18 @@ def _quality(
         "masked": sum(ledger["masked"].values()),
         "misquoted": totals.misquoted,
         "unthemed": totals.themes[""].records if "" in totals.themes else 0,
-        "flags": dict(totals.flags.most_common()),
-        "rejected_by": dict(reasons.most_common()),
+        "flags": _most_first(totals.flags),
+        "rejected_by": _most_first(reasons),
         "rejected_examples": [
             dict(row) | {"line": line_of(row["source"], row["position"]) if line_of else None}
             for row in rejected
         ],
     }
+
+
+def _most_first(counts: Mapping[str, int]) -> dict[str, int]:
+    """`counts`, equal ones by name: no order of arrival shows."""
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _method(themes: Sequence[Mapping[str, Any]], run: Mapping[str, Any]) -> dict[str, Any]:

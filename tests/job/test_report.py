@@ -195,3 +195,13 @@ def test_bars_hold_every_record_and_are_few(hours: list[int], zone: str) -> None
     assert len(bars.bars) <= 122
     starts = [bar.start for bar in bars.bars]
     assert starts == sorted(set(starts))
+
+
+def test_flags_stand_in_one_order_however_the_results_came(tmp_path: Path) -> None:
+    flagged = [
+        Result(record(n, flags=(flag,)), "answered", "normal")
+        for n, flag in enumerate(("nul", "ansi"))
+    ]
+    for name, results in (("one", flagged), ("other", flagged[::-1])):
+        report = write_report(Place.of(write_run(tmp_path / name, results, [])))
+        assert list(report["quality"]["flags"]) == ["ansi", "nul"]
