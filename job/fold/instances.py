@@ -23,7 +23,7 @@ _MONTHS = listed("Jan, Feb, Mar, Apr, May, Jun, Jul, Aug, Sep, Oct, Nov, Dec")
 _DATE = re.compile(
     r"(?:(?<![A-Za-z])(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6},?[ ]{1,2})?"
     r"(?:(?<![0-9A-Za-z])[0-9]{1,2}[ /-])?"
-    r"(?<![A-Za-z])(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
+    r"(?<![0-9A-Za-z])(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
     r"(?:[ ]{1,2}[0-9]{1,2},?|[ /-][0-9]{4})(?![0-9A-Za-z])"
     r"(?:[ :][0-9]{1,2}(?::[0-9]{2}){1,2}(?:[.,][0-9]{1,9})?)?"
     r"(?:[ ](?:[A-Z]{3,4}|[+-][0-9]{4})(?=[ ][0-9]{4}))?(?:[ ][0-9]{4}(?![0-9]))?"

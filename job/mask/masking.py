@@ -28,6 +28,10 @@ DEFAULT: tuple[str, ...] = ("email", "phone", "id_card", "card", "secret", "ip")
 ALIAS = re.compile(r"<([a-z][a-z0-9_]{0,31})-[0-9a-f]{10}>")
 _OWN_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _KEY_BYTES = 32
+_ROUNDS = 20
+"""Of masking a text. Then what is found is taken with all up to the next blank: where each value
+only shows the one behind it, there would be a round for each."""
+_UP_TO_BLANK = re.compile(r"\S*")
 _SHORT = 48
 _SHORT_KEPT = 4096
 """Texts of so many characters are users, hosts and services, which come again and again; so many
@@ -86,10 +90,16 @@ class Masker:
         neighbour makes it recognisable. Each round leaves less that is no alias, so it ends."""
         counts: dict[str, int] = {}
         text = readable(text)
+        rounds = 0
         while found := self._disjoint(text):
             parts = []
             done = 0
+            rounds += 1
             for start, end, kind, value in found:
+                if start < done:
+                    continue
+                if rounds > _ROUNDS and (rest := _UP_TO_BLANK.match(text, end)):
+                    end, value = rest.end(), text[start : rest.end()]
                 parts += [text[done:start], self.alias(kind, value)]
                 done = end
                 counts[kind] = counts.get(kind, 0) + 1

@@ -286,6 +286,7 @@ def test_masking_a_masked_text_changes_nothing(text: str) -> None:
             "-----BEGIN PRIVATE KEY-----",
             "?code=a",
             "curl -u ",
+            "(021)12345678",
             "A",
         ),
     ],

@@ -24,6 +24,7 @@ from tests.real_data import real_file
         ('"GET /x HTTP/1.1" 500 1234', '"GET /x HTTP/1.1" 404 1234'),
         ("GET /api/1 500 3ms", "GET /api/1 200 3ms"),
         ("200 GET /x", "500 GET /x"),
+        ("got 500Jan 5", "got 404Jan 5"),
         ("status=200 in 12ms", "status=500 in 12ms"),
         ('{"status":500,', '{"status":200,'),
         ("statusCode=500 x", "statusCode=502 x"),
