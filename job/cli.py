@@ -267,7 +267,7 @@ def _exit_codes() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        print("fupan: interrupted", file=sys.stderr)
+        print("fupan: interrupted; the same command goes on from here", file=sys.stderr)
         raise typer.Exit(StoppedEarly.exit_code) from error
     except BrokenPipeError as error:
         raise typer.Exit(1) from error

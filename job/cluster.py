@@ -14,6 +14,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import ray
 from ray.data import DataContext
@@ -42,35 +43,48 @@ _ENVIRONMENT = {
 @contextmanager
 def cluster(own: bool = False) -> Iterator[None]:
     """Connect to `RAY_ADDRESS` (set by `ray job submit` too), else, or where it must be our `own`,
-    start a cluster for the length of the block. Raises UsageError where no cluster answers."""
+    start a cluster for the length of the block, in which SIGTERM interrupts as Ctrl-C does. Raises
+    UsageError where no cluster answers."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     warnings.filterwarnings("ignore", category=RayDeprecationWarning)
+    # Advice on how its own operators could be tuned.
+    warnings.filterwarnings("ignore", module=r"ray\.data\._internal\.execution")
     address = None if own else named_address()
-    if address:
-        try:
-            ray.init(
-                address=address, namespace="fupan", log_to_driver=False, logging_level=logging.ERROR
-            )
-        except (ConnectionError, ValueError) as error:
-            raise _no_cluster(address, error) from error
-    else:
-        with _children_deaf_to_sigterm():
-            ray.init(
-                address="local",
-                namespace="fupan",
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                object_store_memory=OBJECT_STORE_BYTES,
-                _node_ip_address="127.0.0.1",
-            )
-    _set_up_ray_data()
+    before = signal.getsignal(signal.SIGTERM)
     try:
+        with _children_deaf_to_sigterm():
+            _connect(address)
+            # Ray's native code has taken the signal, to print a trace and end the process at once.
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+        _set_up_ray_data()
         with _quiet_native_code():
             yield
     finally:
         ray.shutdown()
+        signal.signal(signal.SIGTERM, before)
+
+
+def _connect(address: str | None) -> None:
+    """To the cluster at `address`, or to a new one on this machine. Raises UsageError."""
+    kept: dict[str, Any] = {
+        "namespace": "fupan",
+        "log_to_driver": False,
+        "logging_level": logging.ERROR,
+    }
+    if address is None:
+        ray.init(
+            address="local",
+            include_dashboard=False,
+            object_store_memory=OBJECT_STORE_BYTES,
+            _node_ip_address="127.0.0.1",
+            **kept,
+        )
+        return
+    try:
+        ray.init(address=address, **kept)
+    except (ConnectionError, ValueError) as error:
+        raise _no_cluster(address, error) from error
 
 
 def named_address() -> str | None:

@@ -37,9 +37,11 @@ def read_report(folder: str) -> dict[str, Any]:
     try:
         report = orjson.loads(place.read_bytes())
         themes = report["themes"]
+    except FileNotFoundError as error:
+        raise UsageError(f"{folder} holds no finished run: there is no report.json") from error
     except OSError as error:
-        why = store_words(error) or f"{place}: {error.strerror}"
-        raise UsageError(f"{folder} holds no finished run: {why}") from error
+        why = store_words(error) or error.strerror
+        raise UsageError(f"cannot read {place}: {why}") from error
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise UsageError(f"{place} was not written by a run") from error
     if not isinstance(themes, list) or not all(isinstance(each, dict) for each in themes):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 
 import pytest
 
-from job.cluster import named_address
+from job.cluster import cluster, named_address
 from job.errors import UsageError
 
 
@@ -38,3 +39,10 @@ def test_an_address_of_no_cluster_is_told_at_once(
             named_address()
     assert "RAY_ADDRESS=" in str(caught.value)
     assert "hush" not in str(caught.value)
+
+
+@pytest.mark.ray
+def test_sigterm_interrupts_while_the_cluster_is_up() -> None:
+    with pytest.raises(KeyboardInterrupt), cluster(own=True):
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
