@@ -62,7 +62,7 @@ class Changes:
             if days:
                 return self._words("against_day", day=self._words.day(days[0]))
             return self._words("against_run", path=runs[0]["path"])
-        if not days:
+        if not days or days[0] == days[-1]:
             return self._words("against_runs", n=len(runs))
         first, last = self._words.short_day(days[0]), self._words.short_day(days[-1])
         return self._words("against_days", n=len(runs), first=first, last=last)

@@ -231,3 +231,12 @@ def test_many_new_themes_are_counted_and_the_gravest_named(tmp_path: Path) -> No
     section = page[page.index("### New · 25 problems") : page.index("### Gone")]
     assert section.count("- **Low** Rare") == LISTED
     assert "5 more below" in section
+
+
+def test_two_runs_of_one_day_are_no_span_of_days(tmp_path: Path) -> None:
+    for name in ("early", "late"):
+        finished(tmp_path / name, 0, {"pay": 10})
+    report = compared(a_day(tmp_path / "tue", 1, {"pay": 12}), "auto")
+    assert report["themes"][0]["days_seen"] == {"days": 2, "since": "2026-03-02"}
+    page = (tmp_path / "tue/report.md").read_text("utf-8")
+    assert "## Changes · against the median of 2 earlier runs\n" in page
