@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ahocorasick_rs import AhoCorasick
 
+from job.text import normalise
 from job.words import listed, lowered
 
 HINTS = listed(
@@ -64,18 +65,25 @@ def readable(text: str) -> str:
     return text
 
 
+def _if_seen(decoded: str, written: str) -> str:
+    """What was decoded, unless it holds line ends or what no reader sees, which cleaning took
+    out."""
+    hides = normalise(decoded)[1] or decoded.splitlines() != [decoded]
+    return written if hides else decoded
+
+
 def _from_json(match: re.Match[str]) -> str:
     units = _JSON_CODE.findall(match[0])
     data = b"".join(int(unit, 16).to_bytes(2, "big") for unit in units)
     try:
-        return data.decode("utf-16-be")
+        return _if_seen(data.decode("utf-16-be"), match[0])
     except UnicodeDecodeError:
         return match[0]
 
 
 def _from_url(match: re.Match[str]) -> str:
     try:
-        return bytes.fromhex(match[0].replace("%", "")).decode("utf-8")
+        return _if_seen(bytes.fromhex(match[0].replace("%", "")).decode("utf-8"), match[0])
     except UnicodeDecodeError:
         return match[0]
 

@@ -313,6 +313,11 @@ def test_a_damaged_key_is_not_used(tmp_path: Path) -> None:
         load_key(tmp_path / "key")
 
 
+@pytest.mark.parametrize("text", [r"a\u2028b", r"a\u202eb", "a%E2%80%A8b", "a%E2%80%AEb"])
+def test_what_no_reader_sees_stays_the_code_it_is(text: str) -> None:
+    assert MASKER.mask(text) == (text, {})
+
+
 def test_many_finds_in_one_text_cost_linear_time() -> None:
     text = " ".join(f"10.0.{n // 250}.{n % 250}" for n in range(20_000))
     began = time.process_time()
