@@ -181,7 +181,7 @@ LINES = [
 ]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(
     st.lists(st.sampled_from(LINES), max_size=12),
     st.sampled_from(["\n", "\r\n"]),
@@ -189,6 +189,7 @@ LINES = [
     st.sampled_from([20, 60, 1 << 20]),
 )
 @example(["web-1  | a", *["no prefix"] * 5, "web-1  |   b"], "\n", 20, 20)
+@example(["web-1  | a", *[" indented"] * 5, "web-1  |   b"], "\n", 20, 20)
 def test_any_cut_of_woven_lines_gives_the_same_records(
     lines: list[str], line_end: str, slice_bytes: int, window: int
 ) -> None:
