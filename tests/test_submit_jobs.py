@@ -17,6 +17,8 @@ import pytest
 from aiohttp import WSCloseCode, web
 
 from job.errors import UsageError
+from scripts.submitting import cli, jobs
+from scripts.submitting.cli import main
 from scripts.submitting.jobs import Ended, Jobs
 from tests.serving import serving
 
@@ -47,6 +49,7 @@ class Head:
         router.add_put("/api/packages/gcs/{name}", self._package)
         router.add_post("/api/jobs/", self._submit)
         router.add_get("/api/jobs/{job}", self._info)
+        router.add_get("/api/jobs/{job}/logs", self._log)
         router.add_get("/api/jobs/{job}/logs/tail", self._tail)
         router.add_post("/api/jobs/{job}/stop", self._stop)
         return application
@@ -73,6 +76,9 @@ class Head:
             told | {"driver_exit_code": self.code, "message": self.message, "metadata": {}}
         )
 
+    async def _log(self, _: web.Request) -> web.Response:
+        return web.json_response({"logs": self.logs[-1]})
+
     async def _stop(self, _: web.Request) -> web.Response:
         self.stops += 1
         return web.json_response({"stopped": True})
@@ -97,6 +103,8 @@ class Head:
 def _no_address_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("RAY_ADDRESS", "RAY_API_SERVER_ADDRESS", "RAY_AUTH_MODE"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(jobs, "LOOK_SECONDS", 0.05)
 
 
 def test_a_log_that_breaks_off_is_gone_on_with_and_nothing_shows_twice() -> None:
@@ -107,23 +115,49 @@ def test_a_log_that_breaks_off_is_gone_on_with_and_nothing_shows_twice() -> None
     assert "".join(shown) == "one\ntwo\nthree\n"
 
 
-def test_a_log_that_breaks_off_for_good_is_told_with_the_way_back(tmp_path: Path) -> None:
+def test_a_log_that_breaks_off_for_good_is_told_with_the_way_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with serving(Head(logs=("same\n",) * 99).application()) as url:
-        ended = submit(url, tmp_path, "docs/sample-day", "--fetch", str(tmp_path / "here"))
-        said, _ = ended.communicate(timeout=120)
-    assert ended.returncode == 1
-    assert said.count(b"same") == 1
+        words = words_for(url, tmp_path, "docs/sample-day", "--fetch", str(tmp_path / "here"))
+        assert main(words) == 1
+    said = capsys.readouterr()
+    assert said.out.count("same") == 1
     again = f"scripts/submit --address {url} --job {JOB} --fetch {tmp_path / 'here'}"
-    assert again in " ".join(said.decode().split())
+    assert again in " ".join(said.err.split())
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [(KeyboardInterrupt(), "interrupted"), (OSError(28, "full"), "the disk is full")],
+)
+def test_a_report_that_did_not_come_is_told_with_the_way_back(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    broken: BaseException,
+    said: str,
+) -> None:
+    def unpack(*_: object) -> None:
+        raise broken
+
+    monkeypatch.setattr(cli, "unpack", unpack)
+    monkeypatch.setattr(cli, "_sent", lambda *_: (str(tmp_path), "gcs://archive.zip"))
+    with serving(Head().application()) as url:
+        words = ["--address", url, "--job", JOB, "--fetch", str(tmp_path / "here")]
+        assert main(words) == 1
+    told = " ".join(capsys.readouterr().err.split())
+    assert f"not fetched: {said}" in told
+    assert f"--job {JOB} --fetch {tmp_path / 'here'}" in told
 
 
 def test_what_was_shown_before_an_interrupt_is_not_shown_again_after_it() -> None:
     head = Head(logs=("one\ntwo\n",))
     shown: list[str] = []
     with serving(head.application()) as url:
-        jobs = Jobs(url)
+        head_jobs = Jobs(url)
         for _ in range(2):
-            assert jobs.follow(JOB, shown.append) == Ended(0)
+            assert head_jobs.follow(JOB, shown.append) == Ended(0)
     assert "".join(shown) == "one\ntwo\n"
 
 
@@ -148,17 +182,18 @@ def test_every_way_to_end_has_its_exit_code(head: Head, code: int, why: str) -> 
 
 def test_what_is_no_cluster_is_exit_2(tmp_path: Path) -> None:
     with serving(web.Application()) as url:
-        ended = submit(url, tmp_path, "docs/sample-day")
-    assert ended.wait(timeout=60) == 2
+        assert main(words_for(url, tmp_path, "docs/sample-day")) == 2
     with pytest.raises(UsageError, match="use http://"):
         Jobs("127.0.0.1:8265")
 
 
-def test_the_run_is_told_to_end_in_order_and_no_key_travels(tmp_path: Path) -> None:
+def test_the_run_is_told_to_end_in_order_and_no_key_travels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLM_API_KEY", KEY)
     head = Head()
     with serving(head.application()) as url:
-        ended = submit(url, tmp_path, "docs/sample-day", LLM_API_KEY=KEY)
-        assert ended.wait(timeout=60) == 0
+        assert main(words_for(url, tmp_path, "docs/sample-day")) == 0
     (sent,) = head.sent
     assert sent["entrypoint"].startswith("python -m job run docs/sample-day --out")
     assert int(sent["runtime_env"]["env_vars"]["RAY_JOB_STOP_WAIT_TIME_S"]) >= 60
@@ -194,14 +229,17 @@ def test_an_interrupt_without_a_terminal_leaves_the_run(tmp_path: Path) -> None:
     assert head.stops == 0
 
 
+def words_for(url: str, out: Path, *arguments: str) -> list[str]:
+    return ["--address", url, *arguments, "--out", str(out / "out")]
+
+
 def submit(
-    url: str, out: Path, *arguments: str, stdin: int = subprocess.DEVNULL, **environment: str
+    url: str, out: Path, *arguments: str, stdin: int = subprocess.DEVNULL
 ) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "scripts/submit", "--address", url, *arguments]
+    """The script in a process of its own, to be interrupted."""
     return subprocess.Popen(
-        [*command, "--out", str(out / "out")],
+        [sys.executable, "scripts/submit", *words_for(url, out, *arguments)],
         cwd=ROOT,
-        env=os.environ | environment,
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
