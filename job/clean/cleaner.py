@@ -32,6 +32,8 @@ LINE_TOKENS = 20
 """Of a record's line on the wire beside its text: id, time, quotes and braces."""
 _NAMES = 4096
 """Names of users, services and hosts whose masking is remembered in a slice."""
+_SHORT_NAME = 200
+"""Characters of such a name."""
 EXCERPT_CHARACTERS = 200
 
 
@@ -168,7 +170,8 @@ class Cleaner:
 
     def _named(self, name: str) -> str:
         """The name of a user, a session, a service or a host, masked."""
-        name, found = self._mask_name(name)
+        mask = self._mask_name if len(name) <= _SHORT_NAME else self._mask_name.__wrapped__
+        name, found = mask(name)
         for kind, number in found.items():
             _add(self.counts.masked, kind, number)
         return name

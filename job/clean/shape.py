@@ -97,6 +97,11 @@ SENT = listed("createdat, timestamp, time, ts, createtime, sentat, date, datetim
 
 Path = tuple[str, ...]
 
+_LONGEST_NAME = 100
+_MOST_NAMES = 200
+"""Characters of a name and names of a record that are remembered: what is remembered must not grow
+with what hostile records hold."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -112,15 +117,25 @@ class Shape:
         return self.parts.get(part, ())
 
 
-@lru_cache(maxsize=4096)
 def plain(name: str) -> str:
-    """A field's name without case and joints: `eventTime`, `event_time` -> `eventtime`."""
+    """A field's name without case and joints: `eventTime`, `event_time` -> `eventtime`; a very long
+    one, which no part has, as it is."""
+    return _plain(name) if len(name) <= _LONGEST_NAME else name
+
+
+@lru_cache(maxsize=4096)
+def _plain(name: str) -> str:
     return "".join(c for c in name.lower() if c.isalnum())
 
 
-@lru_cache(maxsize=1024)
 def shape_of(names: Path) -> Shape:
     """The shape of a record whose fields have these names."""
+    remembered = len(names) <= _MOST_NAMES and max(map(len, names), default=0) <= _LONGEST_NAME
+    return _shape_of(names) if remembered else _shape_of.__wrapped__(names)
+
+
+@lru_cache(maxsize=1024)
+def _shape_of(names: Path) -> Shape:
     by_plain: dict[str, str] = {}
     for name in names:
         by_plain.setdefault(plain(name), name)

@@ -32,6 +32,8 @@ _ROUNDS = 20
 """Of masking a text. Then what is found is taken with all up to the next blank: where each value
 only shows the one behind it, there would be a round for each."""
 _UP_TO_BLANK = re.compile(r"\S*")
+_LONGEST_NAME = 100
+"""Of a field: names are remembered, and its last word says what it holds."""
 _SHORT = 48
 _SHORT_KEPT = 4096
 """Texts of so many characters are users, hosts and services, which come again and again; so many
@@ -109,7 +111,7 @@ class Masker:
     def mask_named(self, name: str, value: str) -> tuple[str, dict[str, int]]:
         """The alias of `value` as a whole where the name of its field says that it is private;
         otherwise `value` as it is, for `mask` to look into."""
-        kind = kind_of(name) if self.enabled else None
+        kind = kind_of(name[-_LONGEST_NAME:]) if self.enabled else None
         if kind is None or ALIAS.fullmatch(value) or not fits(kind, value):
             return value, {}
         if kind == "password":

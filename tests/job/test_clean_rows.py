@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -134,7 +135,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.dictionaries(_NAMES, _JSON, max_size=6) | st.lists(_JSON, max_size=4) | st.text(max_size=60),
     st.sampled_from([None, "conversation", "operation", "feedback"]),
@@ -164,3 +165,15 @@ def test_deep_nesting_is_no_trouble() -> None:
         deep = [deep]
     assert "bottom" in record({"msg": "x", "deep": deep}).text
     assert "bottom" in record({"messages": [{"role": "user", "content": {"text": deep}}]}).text
+
+
+def test_what_is_remembered_does_not_grow_with_long_names() -> None:
+    cleaning = cleaner()
+    cleaning.clean(Raw("a", 0, {"msg": "x"}, "json"))
+    tracemalloc.start()
+    for number in range(40):
+        value = {f"{number:02}" * 10_000: 1, "user": f"{number:02}" * 10_000, "msg": "x"}
+        cleaning.clean(Raw("a", number, value, "json"))
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 800_000
