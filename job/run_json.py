@@ -68,7 +68,7 @@ def run_json(
         "instructions": settings_of["instructions"],
         "inputs": plan.fingerprints,
         "ignored": plan.ignored,
-        "baseline": settings.baseline,
+        "baseline": _without_private(settings.baseline, plan.masker),
         "known": str(settings.known) if settings.known else None,
         "settings": {
             "json_mode": json_mode,

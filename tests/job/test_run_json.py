@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from job.config import resolve
 from job.options import Flags
 from job.planning import plan_run
-from job.run_json import identity
+from job.run_json import identity, run_json
 
 
 def test_the_same_input_in_another_folder_goes_on(
@@ -30,3 +31,18 @@ def test_the_same_input_in_another_folder_goes_on(
     first = of("a", "2026-03-14 10:00:00 the disk is full\n")
     assert of("b", "2026-03-14 10:00:00 the disk is full\n") == first
     assert of("c", "2026-03-14 10:00:00 the disk is slow\n") != first
+
+
+def test_what_is_private_in_the_name_of_a_folder_is_masked(tmp_path: Path) -> None:
+    (tmp_path / "app.log").write_text("2026-03-14 10:00:00 the disk is full\n")
+    earlier = str(tmp_path / "li.wei@example.org")
+    flags = Flags(
+        inputs=(str(tmp_path / "app.log"),),
+        out=str(tmp_path / "out"),
+        answers=str(tmp_path / "answers.db"),
+        baseline=earlier,
+    )
+    settings = resolve(flags)
+    told = run_json(settings, plan_run(settings, keep=True), datetime.now(UTC), None, None)
+    assert "li.wei@example.org" not in str(told)
+    assert "<email-" in told["baseline"]
