@@ -151,7 +151,11 @@ class Drafting:
             if own_time or own_level:
                 message = head.text
                 draft.time = draft.time or head.time
-                draft.level = draft.level or head.level
+                if head.level not in (None, draft.level):
+                    # As of a record inside: the level of what passes it on stays in the text.
+                    levels = dict(fields.candidates("level"))
+                    fields.taken = [path for path in fields.taken if path not in levels]
+                    draft.level = head.level
         rest = key_values(fields.data, self.hide, fields.taken)
         joint = "\n" if "\n" in message else " "
         draft.text = joint.join(filter(None, (message, rest)))

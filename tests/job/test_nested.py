@@ -55,3 +55,9 @@ def test_the_host_inside_is_the_records_and_the_other_stays_in_the_text() -> Non
     line = 'Mar  5 12:00:00 relay app[1]: {"msg": "full", "host": "db-3", "level": "error"}'
     found = record(line)
     assert (found.host, found.text) == ("db-3", "relay app[1]: full")
+
+
+def test_the_level_in_the_message_is_the_records_and_the_other_stays_in_the_text() -> None:
+    time = "2026-03-10T08:00:00Z"
+    found = record({"time": time, "level": "info", "message": "2026-03-10 08:00:00 ERROR full"})
+    assert (found.level, found.text) == ("error", "full level=info")
