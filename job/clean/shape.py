@@ -98,8 +98,8 @@ SENT = listed("createdat, timestamp, time, ts, createtime, sentat, date, datetim
 Path = tuple[str, ...]
 
 _LONGEST_NAME = 100
-_MOST_NAMES = 200
-"""Characters of a name and names of a record that are remembered: what is remembered must not grow
+_LONGEST_NAMES = 4000
+"""Characters of a name, and of all names of a record, that are remembered: what is remembered must not grow
 with what hostile records hold."""
 
 
@@ -130,7 +130,7 @@ def _plain(name: str) -> str:
 
 def shape_of(names: Path) -> Shape:
     """The shape of a record whose fields have these names."""
-    remembered = len(names) <= _MOST_NAMES and max(map(len, names), default=0) <= _LONGEST_NAME
+    remembered = len("".join(names)) <= _LONGEST_NAMES
     return _shape_of(names) if remembered else _shape_of.__wrapped__(names)
 
 
