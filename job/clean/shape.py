@@ -99,8 +99,8 @@ Path = tuple[str, ...]
 
 _LONGEST_NAME = 100
 _LONGEST_NAMES = 4000
-"""Characters of a name, and of all names of a record, that are remembered: what is remembered must not grow
-with what hostile records hold."""
+"""Characters of a name, and of all names of a record, that are remembered: what is remembered
+must not grow with what hostile records hold."""
 
 
 @dataclass(frozen=True, slots=True)
