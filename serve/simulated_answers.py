@@ -28,6 +28,7 @@ _KEY = re.compile(r'(?<!\\)":')
 _FIRST_RESULT = re.compile(r'"results"\s*:\s*\[')
 _BETWEEN = re.compile(r"[\s,]*")
 _FALLBACK_FIELDS = ("title", "event", "name", "cause", "summary")
+_SAME_BY_ANOTHER_NAME = {"action": "suggestion", "severity_reason": "cause"}
 _AFFECTED = 0.1
 """Share of an answer's records that a fault in its ids strikes; at least one."""
 _PLAIN = "This is the simulated model: nothing was asked for in JSON."
@@ -69,7 +70,7 @@ def records_of(lines: Sequence[Line]) -> tuple[Line, ...]:
 
 def _string_for(field: str, fields: Mapping[str, Any]) -> str | None:
     """What an object says that could stand in `field`: its own field of that name, else the
-    first of the usual ones, else any string in it."""
+    one that says as much, else the first of the usual ones, else any string in it."""
     strings: dict[str, str] = {}
     for name, value in fields.items():
         first = value[0] if isinstance(value, list) and value else value
@@ -77,7 +78,7 @@ def _string_for(field: str, fields: Mapping[str, Any]) -> str | None:
             strings |= {k: v for k, v in first.items() if isinstance(v, str) and k not in strings}
         elif isinstance(first, str) and name != "id":
             strings[name] = first
-    names = (field, *_FALLBACK_FIELDS, *strings)
+    names = (field, _SAME_BY_ANOTHER_NAME.get(field, field), *_FALLBACK_FIELDS, *strings)
     return next((strings[name] for name in names if name in strings), None)
 
 

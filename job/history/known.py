@@ -143,7 +143,7 @@ def judge(
     run: Mapping[str, Any],
 ) -> Verdict:
     """What `entries` say of `theme` (id, title, summary, cause; last: the time of its last record
-    or None) in `run` (day; last: the time of its last record, or None; started; zone)."""
+    or None) in `run` (day; started; zone)."""
     own = [entry for entry in entries if entry.matches(theme)]
     returned = any(_came_back(entry.known, theme["last"], run) for entry in own)
     until = max((e.known.muted_until for e in own if e.known.muted_until), default=None)
@@ -156,8 +156,8 @@ def judge(
 
 
 def _came_back(known: Known, last: datetime | None, run: Mapping[str, Any]) -> bool:
-    """Whether a closed problem occurred after it was closed. Where all data of the run is older
-    than the moment of closing, it is back if the run is later: somebody closed what goes on."""
+    """Whether a closed problem occurred after it was closed; where its records have no times,
+    whether the run began after that."""
     closed = known.closed
     if closed is None or isinstance(closed, bool):
         return bool(closed)
@@ -165,7 +165,5 @@ def _came_back(known: Known, last: datetime | None, run: Mapping[str, Any]) -> b
         day = last.astimezone(run["zone"]).date() if last else date.fromisoformat(run["day"])
         return day > closed
     closed = closed if closed.tzinfo else closed.replace(tzinfo=run["zone"])
-    if last is not None and run["last"] > closed:
-        return last > closed
-    started: datetime = run["started"]
-    return started > closed
+    occurred: datetime = last or run["started"]
+    return occurred > closed

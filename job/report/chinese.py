@@ -179,7 +179,7 @@ WORDS = {
     "known": "已知问题",
     "muted_count": "{n} 个暂不提醒，共 {records} 条记录",
     "muted_note": "已在 known.yaml 中设为暂不提醒：照常统计，但不列入标题和“优先处理”。",
-    "known_unused": "known.yaml 中以下条目已没有对应的问题：{names}",
+    "known_unused": "known.yaml 中以下条目在本次运行中没有对应的问题：{names}",
     "sources": "数据来源",
     "source": "来源",
     "read": "读取",

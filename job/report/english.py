@@ -205,7 +205,7 @@ WORDS = {
     "known": "Known problems",
     "muted_count": "{n} muted, {records} records",
     "muted_note": "Muted in known.yaml: counted here, left out of the headline and the actions.",
-    "known_unused": "Entries of known.yaml that nothing matches any more: {names}",
+    "known_unused": "Entries of known.yaml that match no problem of this run: {names}",
     "sources": "Sources",
     "source": "Source",
     "read": "Read",

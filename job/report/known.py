@@ -27,7 +27,6 @@ def verdicts(
     started = datetime.fromisoformat(run["started"])
     facts = {
         "day": run_day(run, totals, zone) or started.astimezone(zone).date().isoformat(),
-        "last": _time(totals.last),
         "started": started,
         "zone": zone,
     }

@@ -27,7 +27,6 @@ THEME = {
 }
 RUN = {
     "day": "2026-03-10",
-    "last": datetime(2026, 3, 10, 23, tzinfo=UTC),
     "started": datetime(2026, 3, 11, 1, tzinfo=UTC),
     "zone": ZoneInfo("UTC"),
 }
@@ -61,6 +60,14 @@ def test_an_entry_is_about_an_id_or_about_all_of_its_words(about: str, meant: bo
     assert judge([entry], THEME, RUN).owner == ("Li" if meant else None)
 
 
+@pytest.mark.parametrize(("hour", "returned"), [(0, True), (2, False)])
+def test_without_times_the_run_decides_whether_a_closed_problem_is_back(
+    hour: int, returned: bool
+) -> None:
+    known = entries(f"payments: {{closed: 2026-03-11T0{hour}:00:00+00:00}}")
+    assert judge(known, THEME | {"last": None}, RUN).returned == returned
+
+
 def test_what_is_back_is_not_muted_any_more() -> None:
     known = entries("payments: {closed: 2026-03-09, muted_until: 2026-04-01}")
     verdict = judge(known, THEME, RUN)
@@ -85,8 +92,8 @@ def test_muted_to_the_end_of_a_day_of_the_data(until: str, muted: date | None) -
         ("2026-03-10T11:00:00+00:00", True),
         ("2026-03-10T13:00:00+00:00", False),
         ("2026-03-10T19:00:00+08:00", True),
-        # The data is older than the closing: what counts is whether the run is.
-        ("2026-03-11T00:30:00+00:00", True),
+        # A report of an old day is made again after the closing.
+        ("2026-03-11T00:30:00+00:00", False),
         ("2026-03-11T02:00:00+00:00", False),
     ],
 )

@@ -106,10 +106,15 @@ def test_another_schema_gets_its_smallest_value() -> None:
 
 
 def test_things_to_be_named_get_one_item_each_filled_from_their_own_strings() -> None:
-    item = strict_object({"id": {"type": "string"}, "title": {"type": "string"}})
+    text = {"type": "string"}
+    item = strict_object({"id": text, "title": text, "action": text, "severity_reason": text})
     schema = strict_object({"themes": {"type": "array", "items": item}})
     lines = [
-        {"id": "1", "count": 3, "issues": [{"event": "Pool is full", "cause": "Leak"}]},
+        {
+            "id": "1",
+            "count": 3,
+            "issues": [{"event": "Pool is full", "cause": "Leak", "suggestion": "Mend it"}],
+        },
         {"id": "2", "title": "Slow search"},
     ]
     user = "\n".join(json.dumps(line) for line in lines)
@@ -117,8 +122,13 @@ def test_things_to_be_named_get_one_item_each_filled_from_their_own_strings() ->
         reply = caller.post(chat(user, response_format=json_schema(schema)))
         stats = caller.provider.stats()
     assert json.loads(content(reply))["themes"] == [
-        {"id": "1", "title": "Pool is full"},
-        {"id": "2", "title": "Slow search"},
+        {"id": "1", "title": "Pool is full", "action": "Mend it", "severity_reason": "Leak"},
+        {
+            "id": "2",
+            "title": "Slow search",
+            "action": "Slow search",
+            "severity_reason": "Slow search",
+        },
     ]
     assert stats["classes"]["other"]["answers"] == 1
     assert stats["classes"]["analysis"]["answers"] == 0
