@@ -34,8 +34,8 @@ WORDS = {
     "notice_partial": "这份报告不完整：运行提前结束（{reason}），{records} 条记录中还有 {unasked}"
     " 条未分析。再次执行同一条命令即可接着分析。",
     "notice_unasked": "这份报告不完整：{records} 条记录中还有 {unasked} 条未分析。",
-    "notice_model_free": "本报告未使用语言模型：内置规则能找出明确写出的问题，但可能漏掉需要理解"
-    "才能发现的问题，也可能把原因不同的问题归在一起。标题和原因直接取自记录，保留原文的语言。",
+    "notice_model_free": "本报告未使用语言模型：内置规则可能漏掉需要理解才能发现的问题，"
+    "也可能把原因不同的问题归在一起。标题和原因直接取自记录，保留原文的语言。",
     "trust_records": "共 {n} 条记录",
     "trust_analysed": "已分析 {share}",
     "trust_review": "待复核 {n} 条",
