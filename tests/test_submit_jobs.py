@@ -200,6 +200,7 @@ def test_the_run_is_told_to_end_in_order_and_no_key_travels(
     assert KEY not in str(sent)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "code", "stops"), [("s", 4, 1), ("", 130, 0)])
 def test_an_interrupt_asks_whether_to_stop_or_to_leave(
     tmp_path: Path, answer: str, code: int, stops: int
@@ -216,6 +217,7 @@ def test_an_interrupt_asks_whether_to_stop_or_to_leave(
     assert head.stops == stops
 
 
+@pytest.mark.slow
 def test_an_interrupt_without_a_terminal_leaves_the_run(tmp_path: Path) -> None:
     head = Head(hangs=True, logs=("working\n",))
     with serving(head.application()) as url:

@@ -102,6 +102,7 @@ def test_calibration_takes_the_language_out() -> None:
     assert 0 < space.praise_prior < 1
 
 
+@pytest.mark.slow
 def test_the_bundled_model_separates_the_labelled_pairs() -> None:
     """Hard pairs: of one trade, or of one event with different causes. Figures as printed by
     `python -m scripts.embedding_choice`, less some slack."""

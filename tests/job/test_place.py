@@ -27,6 +27,8 @@ from job.write import appearing, write_atomic, write_json
 from tests.job.reading import REFERENCE
 from tests.object_store import SECRET, Fault, ObjectStore, well
 
+pytestmark = pytest.mark.slow
+
 BUCKET = "bucket"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -89,9 +90,11 @@ def f1_of(half: str) -> float:
     return pairwise_f1([row["truth"] for row in rows], groups)
 
 
+@pytest.mark.slow
 def test_nine_wordings_of_a_cause_in_two_languages_are_one_theme() -> None:
     assert f1_of("tune") >= 0.95
 
 
+@pytest.mark.slow
 def test_causes_that_were_left_out_when_the_limits_were_chosen() -> None:
     assert f1_of("test") >= 0.75

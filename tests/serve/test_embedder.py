@@ -13,6 +13,8 @@ import pytest
 
 from serve.embedder import BATCH, WINDOW, Embedder, EmbeddingModelError, Vectors, _batches
 
+pytestmark = pytest.mark.slow
+
 TEXTS = (
     "退款一个星期了还没有到账",
     "The refund has not arrived after a week",
