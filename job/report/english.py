@@ -49,8 +49,9 @@ WORDS = {
     "notice_partial": "This report is partial: the run stopped early ({reason}). {unasked} of"
     " {records} records were not asked. Give the same command again to go on from here.",
     "notice_unasked": "This report is partial: {unasked} of {records} records were not asked.",
-    "notice_model_free": "No language model was used: rules can miss what has to be understood, and"
-    " join what has different causes. Titles and causes are in the records’ own words and language.",
+    "notice_model_free": "No language model was used: rules can miss what has to be understood,"
+    " and join what has different causes. Titles and causes are in the records’ own words and"
+    " language.",
     "trust_records": "{n} record|{n} records",
     "trust_analysed": "{share} analysed",
     "trust_review": "{n} to review",
