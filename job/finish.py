@@ -118,16 +118,16 @@ _COPIED = 2**20
 
 def _list_part(part: Place, lists: Place) -> list[Place | None]:
     """The lists of one result file, None where it has nothing for one."""
+    held: set[str] = set()
+    for table in read_tables([part], columns=["via"]):
+        held.update(pc.unique(table["via"]).to_pylist())
     made: list[Place | None] = []
     for via, row in zip(LISTED, (_failed, _reviewed), strict=True):
-        place = lists / via / f"{part.name}.jsonl"
-        found = False
-        for table in read_tables([part], columns=["via"]):
-            found = found or pc.any(pc.equal(table["via"], via)).as_py()
-        made.append(place if found else None)
-        if found:
+        place = lists / via / f"{part.name}.jsonl" if via in held else None
+        if place is not None:
             with appearing(place) as file:
                 file.writelines(_lines(part, via, row))
+        made.append(place)
     return made
 
 

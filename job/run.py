@@ -145,7 +145,6 @@ def _run(
     still_held()
     with stations.station("join"):
         unfinished = [*asked, *join_members(folder)]
-    table = folder.root / "themes.parquet"
     with stations.station("themes"):
         grouped = group_issues(unfinished, earlier_themes(settings.baseline, folder.root))
     with stations.station("results"):
@@ -156,7 +155,7 @@ def _run(
         if isinstance(analyst, AnalyseSettings) and view.stop is None:
             naming = NamingCalls(analyst)
         groups, names = name_groups(grouped, tally, plan.language, naming)
-        write_themes(table, groups, names, grouped.space)
+        write_themes(folder.root / "themes.parquet", groups, names, grouped.space)
     with stations.station("account"):
         calls = view.calls + naming.counts if naming else view.calls
         ledger = make_ledger(

@@ -37,8 +37,6 @@ RUNS = 7
 """Runs of which `auto` takes the median: a week of days."""
 _LOOKED_AT = 30
 """Folders whose report `auto` reads at most, those of the latest runs."""
-
-
 _FACTS = ("stopped", "language", "model", "instructions", "version", "settings", "finished")
 """Of run.json: what a comparison needs."""
 
@@ -78,10 +76,8 @@ def find_baseline(asked: str, root: Place, facts: Mapping[str, Any], day: str | 
 
     Raises UsageError where `asked` names no finished run.
     """
-    mode: Mode = "run"
-    candidates = []
-    if asked == AUTO:
-        mode = "auto"
+    mode: Mode = "auto" if asked == AUTO else "run"
+    if mode == "auto":
         candidates = [run for run in _beside(root) if not _later(run.run.day, day)]
     else:
         candidates = [_named(asked, root)]

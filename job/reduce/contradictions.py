@@ -22,11 +22,7 @@ from job.reduce.pieces import TEXT_CHARS, Best, make_piece, wording, worst_key
 from job.reduce.promises import promise_in, topics_of
 from job.reduce.tallies import Distinct, hash64
 
-RATING, LEVEL, PROMISE = RULES = (
-    "rating_against_text",
-    "level_against_outcome",
-    "promise_against_log",
-)
+RATING, LEVEL, PROMISE = "rating_against_text", "level_against_outcome", "promise_against_log"
 EVIDENCE = 5
 """Pieces shown for a rule."""
 GRAVE = ("high", "critical")

@@ -150,8 +150,7 @@ def _problems(
 
 
 def _by_severity(themes: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    counts = Counter(theme["severity"] for theme in themes)
-    return {severity: counts[severity] for severity in SEVERITIES if counts[severity]}
+    return _in_order(Counter(theme["severity"] for theme in themes))
 
 
 def _by_change(themes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -178,6 +177,11 @@ def _records_by_severity(totals: Totals) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for (_, severity), n in totals.problems.items():
         counts[severity] += n
+    return _in_order(counts)
+
+
+def _in_order(counts: Counter[str]) -> dict[str, int]:
+    """By severity, those that there are, the least first."""
     return {severity: counts[severity] for severity in SEVERITIES if counts[severity]}
 
 
