@@ -1,4 +1,4 @@
-"""The store of answers: key -> bytes, paid once, kept.
+"""The store of answers: key -> bytes, paid once, kept; and what runs learned, by name.
 
 Invariant: `put_many` returns only when the answers survive the end of this process, and a stored
 answer is never changed: the first one stays. SQLite in WAL mode, one writer at a time; several
@@ -21,13 +21,22 @@ BUSY_SECONDS = 30.0
 KEYS_A_QUERY = 500
 """Below SQLite's historic limit of 999 variables."""
 
-_SCHEMA = """
+_SCHEMA = (
+    """
 CREATE TABLE IF NOT EXISTS answers (
     key BLOB PRIMARY KEY,
     value BLOB NOT NULL,
     stored_at INTEGER NOT NULL
 ) WITHOUT ROWID
-"""
+""",
+    """
+CREATE TABLE IF NOT EXISTS learned (
+    name TEXT PRIMARY KEY,
+    value BLOB NOT NULL,
+    stored_at INTEGER NOT NULL
+) WITHOUT ROWID
+""",
+)
 
 
 def default_path() -> Path:
@@ -65,7 +74,8 @@ class Answers:
         # power cut can take the last ones.
         for pragma in ("journal_mode=WAL", "synchronous=NORMAL"):
             self._connection.execute(f"PRAGMA {pragma}")
-        self._connection.execute(_SCHEMA)
+        for statement in _SCHEMA:
+            self._connection.execute(statement)
 
     def __enter__(self) -> Self:
         return self
@@ -113,6 +123,18 @@ class Answers:
             self._connection.execute("ROLLBACK")
             raise
         self._connection.execute("COMMIT")
+
+    def learned(self, name: str) -> bytes | None:
+        """What the last run that kept `name` learned; None if none did."""
+        query = "SELECT value FROM learned WHERE name = ?"
+        row = self._connection.execute(query, (name,)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def keep_learned(self, name: str, value: bytes) -> None:
+        """Keep small JSON between runs under `name`; the latest one stays."""
+        self._connection.execute(
+            "REPLACE INTO learned VALUES (?, ?, ?)", (name, value, int(time.time()))
+        )
 
     def prune(self, before: float) -> int:
         """Forget the answers stored before `before` (seconds since the epoch); how many."""

@@ -29,6 +29,14 @@ class AnswersActor:
         """See `Answers.put_many`; returns when the answers are safe."""
         self._answers.put_many(items, replace)
 
+    def learned(self, name: str) -> bytes | None:
+        """See `Answers.learned`."""
+        return self._answers.learned(name)
+
+    def keep_learned(self, name: str, value: bytes) -> None:
+        """See `Answers.keep_learned`."""
+        self._answers.keep_learned(name, value)
+
 
 def start_answers(path: Path) -> Any:
     """The actor for the store at `path`, on the node of the caller, where the file is. It takes no
@@ -44,7 +52,7 @@ def start_answers(path: Path) -> Any:
 
 
 class RayAnswers:
-    """The store as the job's actors see it: `get_many` and `put_many`, awaited."""
+    """The store as the job's actors see it: the methods of `AnswersActor`, awaited."""
 
     def __init__(self, actor: Any) -> None:
         self._actor = actor
@@ -59,3 +67,12 @@ class RayAnswers:
     async def put_many(self, items: Sequence[tuple[bytes, bytes]], replace: bool = False) -> None:
         """See `Answers.put_many`."""
         await self._actor.put_many.remote(items, replace)
+
+    async def learned(self, name: str) -> bytes | None:
+        """See `Answers.learned`."""
+        value: bytes | None = await self._actor.learned.remote(name)
+        return value
+
+    async def keep_learned(self, name: str, value: bytes) -> None:
+        """See `Answers.keep_learned`."""
+        await self._actor.keep_learned.remote(name, value)

@@ -45,6 +45,18 @@ def test_two_runs_share_one_store(tmp_path: Path) -> None:
         assert len(one.get_many([answer_key("1"), answer_key("2")])) == 2
 
 
+def test_what_a_run_learned_is_there_for_the_next_one(tmp_path: Path) -> None:
+    with Answers(tmp_path / "a.db") as answers:
+        assert answers.learned("output") is None
+        answers.keep_learned("output", b"[1]")
+        answers.keep_learned("output", b"[2]")
+        answers.keep_learned("other", b"{}")
+    with Answers(tmp_path / "a.db") as answers:
+        assert answers.learned("output") == b"[2]"
+        assert answers.learned("other") == b"{}"
+        assert len(answers) == 0
+
+
 def test_old_answers_are_forgotten_on_request(tmp_path: Path) -> None:
     with Answers(tmp_path / "a.db") as answers:
         answers.put_many([(answer_key("1"), b"1")])
