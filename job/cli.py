@@ -22,45 +22,14 @@ from rich.console import Console
 
 from job.boundary import as_job_error
 from job.commands.check_command import check
+from job.commands.job_options import takes_job_options
 from job.commands.known_command import known
 from job.commands.report_command import report
 from job.commands.show_command import show
 from job.commands.simulate import simulate
 from job.config import resolve
 from job.errors import StoppedEarly
-from job.options import (
-    AnswersPath,
-    ApiKeyEnv,
-    Baseline,
-    BaseUrl,
-    Burst,
-    Config,
-    Context,
-    Date,
-    Flags,
-    Fresh,
-    Inputs,
-    Json,
-    KindOf,
-    KnownFile,
-    Language,
-    MaxConcurrency,
-    MaxFailed,
-    Mode,
-    Model,
-    NoMask,
-    Out,
-    Overwrite,
-    PackTokens,
-    ProviderName,
-    Quiet,
-    Rpm,
-    Sample,
-    Since,
-    Timezone,
-    Tpm,
-    Until,
-)
+from job.flags import Flags
 from job.printable import printable
 
 app = typer.Typer(
@@ -99,38 +68,8 @@ def _root(
 
 
 @app.command()
-def run(
-    inputs: Inputs = None,
-    out: Out = None,
-    base_url: BaseUrl = None,
-    model: Model = None,
-    api_key_env: ApiKeyEnv = None,
-    provider: ProviderName = None,
-    mode: Mode = None,
-    rpm: Rpm = None,
-    tpm: Tpm = None,
-    burst: Burst = None,
-    max_concurrency: MaxConcurrency = None,
-    context: Context = None,
-    pack_tokens: PackTokens = None,
-    language: Language = None,
-    since: Since = None,
-    until: Until = None,
-    date: Date = None,
-    timezone: Timezone = None,
-    kind: KindOf = None,
-    sample: Sample = None,
-    max_failed: MaxFailed = None,
-    answers: AnswersPath = None,
-    baseline: Baseline = None,
-    known: KnownFile = None,
-    fresh: Fresh = False,
-    overwrite: Overwrite = False,
-    no_mask: NoMask = False,
-    config: Config = None,
-    quiet: Quiet = False,
-    json: Json = False,
-) -> None:
+@takes_job_options
+def run(flags: Flags, quiet: bool, json: bool) -> None:
     """Write the retrospective of INPUTS to a folder.
 
     Without a provider the built-in analyst is used, which needs no key and no network:
@@ -147,7 +86,6 @@ def run(
     The same command again goes on where it was stopped and pays for nothing twice. Ctrl-C ends the
     asking and writes a partial report, a second one ends everything.
     """
-    flags = Flags.from_command(locals())
     with _exit_codes():
         settings = resolve(flags)
         from job.run import run_job
@@ -165,40 +103,14 @@ def run(
 
 
 @app.command()
+@takes_job_options
 def plan(
-    inputs: Inputs = None,
-    out: Out = None,
-    base_url: BaseUrl = None,
-    model: Model = None,
-    api_key_env: ApiKeyEnv = None,
-    provider: ProviderName = None,
-    mode: Mode = None,
-    rpm: Rpm = None,
-    tpm: Tpm = None,
-    burst: Burst = None,
-    max_concurrency: MaxConcurrency = None,
-    context: Context = None,
-    pack_tokens: PackTokens = None,
-    language: Language = None,
-    since: Since = None,
-    until: Until = None,
-    date: Date = None,
-    timezone: Timezone = None,
-    kind: KindOf = None,
-    sample: Sample = None,
-    max_failed: MaxFailed = None,
-    answers: AnswersPath = None,
-    baseline: Baseline = None,
-    known: KnownFile = None,
-    fresh: Fresh = False,
-    overwrite: Overwrite = False,
-    no_mask: NoMask = False,
-    config: Config = None,
+    flags: Flags,
+    quiet: bool,
+    json: bool,
     show_request: Annotated[
         bool, typer.Option("--show-request", help="Print the first request that would be sent.")
     ] = False,
-    quiet: Quiet = False,
-    json: Json = False,
 ) -> None:
     """Show what `run` would do, and call nothing.
 
@@ -206,7 +118,6 @@ def plan(
     machine, and writes nothing. Takes the options of `run`, so that one
     word changes one into the other; --out, --max-failed and --overwrite decide nothing here.
     """
-    flags = Flags.from_command(locals())
     with _exit_codes():
         settings = resolve(flags)
         from job.commands.preview import preview, preview_lines

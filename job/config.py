@@ -6,10 +6,12 @@ environment variable of its own.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -22,9 +24,10 @@ from job.config_file import (
     load_config,
 )
 from job.errors import UsageError
+from job.flags import Flags
 from job.history.known import KNOWN_FILE, load_known
-from job.options import Flags
-from job.pack import WIRE_TOKENS, Mode
+from job.own_instructions import read_instructions
+from job.pack import Mode
 from job.provider_choice import choose_provider
 from job.records import KINDS, Kind
 from job.storage.place import Place
@@ -38,14 +41,19 @@ SMALLEST_PACK = 200
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A run's settings, resolved. `provider` None: the built-in analyst. `explicit_date`: the day
-    the user named, None where it is only today's."""
+    """A run's settings, resolved. `provider` None: the built-in analyst. `model`: the name of the
+    one asked, or of all `tiers` together (from the cheapest to the most powerful). `explicit_date`:
+    the day the user named, None where it is only today's. `pack_tokens`: None, the size of packs
+    finds itself. `max_spend`: money in the currency of the provider's prices, over all commands
+    that go on in the same folder. `deadline`: when the report is to be there. `own_instructions`:
+    their text. `canary`: the share of records asked both ways first."""
 
     inputs: tuple[InputSettings, ...]
     out: Place
     provider_name: str
     provider: Provider | None
     model: str
+    tiers: tuple[str, ...]
     mode: Mode
     language: Literal["auto", "zh", "en"]
     zone: ZoneInfo
@@ -61,7 +69,12 @@ class Settings:
     known: Path | None
     fresh: bool
     overwrite: bool
-    pack_tokens: int
+    pack_tokens: int | None
+    max_spend: Decimal | None
+    deadline: datetime | None
+    own_instructions: str
+    compress_instructions: bool
+    canary: float | None
     mask: bool
     privacy: PrivacySection = field(default_factory=PrivacySection)
 
@@ -83,14 +96,16 @@ def resolve(flags: Flags) -> Settings:
     until = _moment(flags.until, zone, reference, "--until")
     if since and until and since >= until:
         raise UsageError(f"--since {since} is not before --until {until}: no record lies between")
-    name, provider, model = choose_provider(flags, config)
+    name, provider, models = choose_provider(flags, config)
+    mode = flags.mode or config.run.mode
     return Settings(
         inputs=inputs,
         out=Place.of(_dated(flags.out or config.run.out or "retro", reference)),
         provider_name=name,
         provider=provider,
-        model=model,
-        mode=flags.mode or config.run.mode,
+        model=",".join(models),
+        tiers=models,
+        mode=mode,
         language=flags.language or config.run.language,
         zone=zone,
         reference=reference,
@@ -105,7 +120,12 @@ def resolve(flags: Flags) -> Settings:
         known=_known(flags.known, config, flags.config),
         fresh=flags.fresh,
         overwrite=flags.overwrite,
-        pack_tokens=flags.pack_tokens or WIRE_TOKENS["fast"],
+        pack_tokens=flags.pack_tokens,
+        max_spend=_money(flags.max_spend or config.run.max_spend),
+        deadline=_deadline(flags.deadline, zone),
+        own_instructions=read_instructions(flags.instructions or config.run.instructions),
+        compress_instructions=flags.compress_instructions or config.run.compress_instructions,
+        canary=_canary(flags.canary or config.run.canary, mode),
         mask=flags.mask,
         privacy=config.privacy,
     )
@@ -118,6 +138,10 @@ def _check_ranges(flags: Flags) -> None:
     if flags.pack_tokens is not None and flags.pack_tokens < SMALLEST_PACK:
         raise UsageError(f"--pack-tokens: at least {SMALLEST_PACK}")
     # Written so that nan fails.
+    if flags.max_spend is not None and not 0 < flags.max_spend < math.inf:
+        raise UsageError("--max-spend: an amount above 0, such as 2.50")
+    if flags.canary is not None and not 0 < flags.canary <= 100:
+        raise UsageError("--canary: a percentage of the records above 0, such as 10")
     if flags.max_failed is not None and not 0 <= flags.max_failed <= 1:
         raise UsageError("--max-failed: a share between 0 and 1, such as 0.01 for 1 %")
 
@@ -187,6 +211,30 @@ def _moment(text: str | None, zone: ZoneInfo, reference: date, flag: str) -> dat
     except ValueError as error:
         raise UsageError(f"{flag} {text!r} is no time; use 2026-03-14T08:00 or 08:00") from error
     return moment if moment.tzinfo else moment.replace(tzinfo=zone)
+
+
+def _money(amount: float | None) -> Decimal | None:
+    """The amount as it was written, to the last digit."""
+    return None if amount is None else Decimal(repr(amount))
+
+
+def _deadline(text: str | None, zone: ZoneInfo) -> datetime | None:
+    """The next time that a clock in `zone` shows HH:MM. Raises UsageError."""
+    if text is None:
+        return None
+    now = datetime.now(zone)
+    try:
+        at = datetime.combine(now.date(), time.fromisoformat(text), zone)
+    except ValueError as error:
+        raise UsageError(f"--deadline {text!r}: use a time of day, such as 07:30") from error
+    return at if at > now else at + timedelta(days=1)
+
+
+def _canary(percent: float | None, mode: Mode) -> float | None:
+    """The share of records asked both ways first. Raises UsageError in single mode."""
+    if percent is not None and mode == "single":
+        raise UsageError("--canary tries packed mode against single mode; it needs --mode packed")
+    return None if percent is None else percent / 100
 
 
 def _kind(text: str) -> tuple[str, Kind]:

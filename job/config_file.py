@@ -49,12 +49,14 @@ class _Strict(BaseModel):
 
 
 class InputSettings(_Strict):
-    """One input of fupan.yaml: where it is and what its fields are called."""
+    """One input of fupan.yaml: where it is and what its fields are called. `label`: whose costs
+    it is, a team or a product."""
 
     path: str
     kind: Kind | None = None
     map: dict[str, str] = {}
     skip: tuple[str, ...] = ()
+    label: str | None = None
 
     @field_validator("map")
     @classmethod
@@ -75,6 +77,10 @@ class RunSection(_Strict):
     out: str | None = None
     mode: Mode = "packed"
     max_failed: Annotated[float, Field(ge=0, le=1)] = 0.0
+    max_spend: Annotated[float | None, Field(gt=0, allow_inf_nan=False)] = None
+    instructions: str | None = None
+    compress_instructions: bool = False
+    canary: Annotated[float | None, Field(gt=0, le=100)] = None
     baseline: str | None = None
     known: str | None = None
 

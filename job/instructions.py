@@ -91,9 +91,11 @@ _REPAIR: dict[Language, str] = {
 _DATE: dict[Language, str] = {"en": "The records are of {date}.", "zh": "记录日期：{date}。"}
 
 
-def undated(kind: Kind, language: Language, lane: Lane, repair: bool = False) -> str:
-    """The system message without the date."""
+def undated(kind: Kind, language: Language, lane: Lane, repair: bool = False, own: str = "") -> str:
+    """The system message without the date; `own` are the user's own instructions."""
     parts = [_RULES[language].format(what=_WHAT[language][kind])]
+    if own:
+        parts.append(own)
     if lane == "slow":
         parts.append(_CARE[language])
     if repair:
@@ -102,18 +104,21 @@ def undated(kind: Kind, language: Language, lane: Lane, repair: bool = False) ->
 
 
 def system_message(
-    kind: Kind, language: Language, lane: Lane, date: str, repair: bool = False
+    kind: Kind, language: Language, lane: Lane, date: str, repair: bool = False, own: str = ""
 ) -> str:
     """The system message of a pack; `date` is ISO, or a range of dates."""
-    return "\n".join([undated(kind, language, lane, repair), _DATE[language].format(date=date)])
+    parts = [undated(kind, language, lane, repair, own), _DATE[language].format(date=date)]
+    return "\n".join(parts)
 
 
-def instructions_hash(language: Language) -> str:
-    """16 hex digits over all that may be said in `language`, and over the schema."""
+def instructions_hash(language: Language, own: str = "") -> str:
+    """16 hex digits over all that may be said in `language`, over `own` instructions and the
+    schema."""
     digest = hashlib.blake2b(digest_size=8)
     for part in (_RULES, _WHAT, _CARE, _REPAIR):
         digest.update(repr(part[language]).encode())
     digest.update(repr(ANSWER_SCHEMA).encode())
+    digest.update(own.encode())
     return digest.hexdigest()
 
 

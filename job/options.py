@@ -1,4 +1,4 @@
-"""The options of `run` and `plan`, and the one value they become.
+"""The options of the commands, each with its help.
 
 Invariant: an option says what the user said and nothing more; what it means, and whether it makes
 sense, is decided in `config.py`.
@@ -6,12 +6,9 @@ sense, is decided in `config.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
-
-from job.pack import Mode as PackMode
 
 _PROVIDER = "Provider"
 _LIMITS = "Limits"
@@ -33,7 +30,56 @@ BaseUrl = Annotated[
     str | None,
     typer.Option(help="OpenAI-compatible API, such as https://host/v1.", rich_help_panel=_PROVIDER),
 ]
-Model = Annotated[str | None, typer.Option(help="Model to ask.", rich_help_panel=_PROVIDER)]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        help="Model to ask; several, cheapest first and comma between, or auto (the tiers of "
+        "fupan.yaml): each record goes to the cheapest that is up to it.",
+        rich_help_panel=_PROVIDER,
+    ),
+]
+Instructions = Annotated[
+    str | None,
+    typer.Option(
+        help="File of your own instructions to the model: what counts as a problem, how grave.",
+        metavar="FILE",
+        rich_help_panel=_PROVIDER,
+    ),
+]
+CompressInstructions = Annotated[
+    bool,
+    typer.Option(
+        "--compress-instructions",
+        help="Have the model shorten them once, if every rule survives a check.",
+        rich_help_panel=_PROVIDER,
+    ),
+]
+Canary = Annotated[
+    float | None,
+    typer.Option(
+        help="First ask this percentage of records packed and one by one, and go on one by one "
+        "if packing makes the answers worse.",
+        metavar="PERCENT",
+        rich_help_panel=_PROVIDER,
+    ),
+]
+MaxSpend = Annotated[
+    float | None,
+    typer.Option(
+        help="Spend at most this much on the run, in the currency of the prices; the rest stays "
+        "unasked (exit 4).",
+        metavar="AMOUNT",
+        rich_help_panel=_LIMITS,
+    ),
+]
+Deadline = Annotated[
+    str | None,
+    typer.Option(
+        help="Have the report by this time of day; what matters least stays unasked (exit 4).",
+        metavar="HH:MM",
+        rich_help_panel=_LIMITS,
+    ),
+]
 ApiKeyEnv = Annotated[
     str | None,
     typer.Option(
@@ -78,7 +124,10 @@ Context = Annotated[
 ]
 PackTokens = Annotated[
     int | None,
-    typer.Option(help="Input tokens of a pack. [default: 5000]", rich_help_panel=_LIMITS),
+    typer.Option(
+        help="Input tokens of a pack. [default: from 5000 on, found while asking]",
+        rich_help_panel=_LIMITS,
+    ),
 ]
 Language = Annotated[
     Literal["auto", "zh", "en"] | None,
@@ -176,45 +225,3 @@ Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print nothing but errors and warnings.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-
-
-@dataclass(frozen=True, slots=True)
-class Flags:
-    """What the command line said; None: nothing."""
-
-    inputs: tuple[str, ...] = ()
-    out: str | None = None
-    base_url: str | None = None
-    model: str | None = None
-    api_key_env: str | None = None
-    rpm: float | None = None
-    tpm: float | None = None
-    burst: int | None = None
-    max_concurrency: int | None = None
-    context: int | None = None
-    pack_tokens: int | None = None
-    mode: PackMode | None = None
-    provider: str | None = None
-    language: Literal["auto", "zh", "en"] | None = None
-    since: str | None = None
-    until: str | None = None
-    date: str | None = None
-    timezone: str | None = None
-    kind: tuple[str, ...] = ()
-    sample: int | None = None
-    max_failed: float | None = None
-    answers: str | None = None
-    baseline: str | None = None
-    known: str | None = None
-    fresh: bool = False
-    overwrite: bool = False
-    mask: bool = True
-    config: str | None = None
-
-    @classmethod
-    def from_command(cls, values: dict[str, Any]) -> Flags:
-        """From the parameters of a command, those that are no flags of a run left out."""
-        known = {name: values[name] for name in cls.__dataclass_fields__ if name in values}
-        known["inputs"] = tuple(values["inputs"] or ())
-        known["kind"] = tuple(values["kind"] or ())
-        return cls(**known, mask=not values["no_mask"])

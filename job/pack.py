@@ -16,6 +16,7 @@ from typing import Literal
 import orjson
 
 from job.records import Answer, Kind, Lane, Record
+from job.reserve import Reserve
 from serve.ask import tokens
 
 Mode = Literal["packed", "single"]
@@ -25,10 +26,6 @@ WIRE_TOKENS: dict[Lane, int] = {"fast": 5000, "slow": 4000}
 saved (DESIGN 3)."""
 MARGIN_TOKENS = 200
 """Left free in the context for what estimates miss."""
-RESERVE_TOKENS = 80
-"""Output tokens of one answer, until enough of its kind were seen."""
-LEARN_FROM = 50
-"""Answers of a kind before their own mean is trusted."""
 LOOK_PAST = 16
 """Items that do not fit which a pack looks past for one that does."""
 ISO_DATE_TOKENS = 10
@@ -76,33 +73,6 @@ def wire_line(local_id: str, time: datetime | None, text: str, dated: bool) -> s
         row["time"] = time.strftime("%Y-%m-%dT%H:%M:%SZ" if dated else "%H:%M:%S")
     row["text"] = text
     return orjson.dumps(row).decode()
-
-
-@dataclass(slots=True)
-class Reserve:
-    """Output tokens an answer takes, learned per kind: n x mean + 2 x deviation x sqrt(n), a bound
-    that 98 of 100 packs keep if answers are independent. Welford's running moments."""
-
-    seen: dict[Kind, int] = field(default_factory=dict)
-    mean: dict[Kind, float] = field(default_factory=dict)
-    moment: dict[Kind, float] = field(default_factory=dict)
-
-    def observe(self, kind: Kind, answer_tokens: int) -> None:
-        """Learn from one answer."""
-        n = self.seen.get(kind, 0) + 1
-        mean = self.mean.get(kind, 0.0)
-        delta = answer_tokens - mean
-        mean += delta / n
-        self.seen[kind], self.mean[kind] = n, mean
-        self.moment[kind] = self.moment.get(kind, 0.0) + delta * (answer_tokens - mean)
-
-    def needed(self, kind: Kind, n: int) -> int:
-        """Output tokens to keep free for `n` answers."""
-        seen = self.seen.get(kind, 0)
-        if seen < LEARN_FROM:
-            return RESERVE_TOKENS * n
-        deviation = math.sqrt(self.moment[kind] / (seen - 1))
-        return math.ceil(n * self.mean[kind] + 2 * deviation * math.sqrt(n))
 
 
 @dataclass(slots=True)

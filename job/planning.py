@@ -170,9 +170,11 @@ def _make_fit(settings: Settings, provider: Provider, language: Language) -> Fit
     fit = Fit(
         context=provider.context,
         max_output=provider.max_output,
-        instructions=instruction_tokens(language),
+        instructions=instruction_tokens(language, settings.own_instructions),
         mode=settings.mode,
-    ).with_pack_tokens(settings.pack_tokens)
+    )
+    if settings.pack_tokens is not None:
+        fit = fit.with_pack_tokens(settings.pack_tokens)
     # The provider may turn out to have no mode for the schema: then it takes part of the context.
     tight = replace(fit, overhead=SCHEMA_TOKENS)
     room = min(tight.max_part(kind) for kind in KINDS)

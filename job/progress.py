@@ -87,6 +87,7 @@ class View:
     calls: CallCounts = field(default_factory=CallCounts)
     limiter: dict[str, Any] = field(default_factory=dict)
     json_mode: str | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
     records: int = 0
     rejected: int = 0
     skipped: int = 0
@@ -119,14 +120,17 @@ class Board:
         calls: CallCounts,
         limiter: dict[str, Any],
         json_mode: str,
+        facts: dict[str, Any],
     ) -> str | None:
         """An asking actor says how far it is; returns the reason to stop, if there is one.
-        `poster` names its incarnation: a restarted actor's calls are added, not lost."""
+        `poster` names its incarnation: a restarted actor's calls are added, not lost. `facts`:
+        what it learned, for `timing.json`."""
         self._calls[poster] = calls
         self._view.asking = progress
         self._view.calls = sum(self._calls.values(), CallCounts())
         self._view.limiter = limiter
         self._view.json_mode = json_mode
+        self._view.facts = facts
         return self._view.stop
 
     def stop(self, reason: str, code: int) -> None:

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from job.config_file import BUILT_IN, EXTRACTIVE, ConfigFile, validation_text
 from job.errors import UsageError
-from job.options import Flags
-from serve.ask.settings import LimitSettings, Provider
+from job.flags import Flags
+from serve.ask.settings import TIERS, LimitSettings, Provider, Tiers
 
 OPENAI = "openai"
 """The one provider that is known without fupan.yaml."""
@@ -25,12 +25,19 @@ OPENAI_KEY_ENV = "OPENAI_API_KEY"
 _PROVIDER_FLAGS = {"base_url": "base_url", "api_key_env": "key_env", "context": "context"}
 """Flags that replace a value of the provider, and its name there."""
 _LIMIT_FLAGS = ("rpm", "tpm", "burst", "max_concurrency")
-_MODEL_FLAGS = ("base_url", "model", "api_key_env", *_LIMIT_FLAGS, "context", "pack_tokens", "mode")
+_MODEL_FLAGS = (
+    *("base_url", "model", "api_key_env", *_LIMIT_FLAGS, "context", "pack_tokens", "mode"),
+    *("max_spend", "instructions", "canary"),
+)
 """Flags that say something about a model that is asked."""
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
-Choice = tuple[str, Provider | None, str]
-"""The provider's name, its settings (None: the built-in analyst), the model."""
+AUTO = "auto"
+"""Instead of a model: the tiers of the provider."""
+
+Choice = tuple[str, Provider | None, tuple[str, ...]]
+"""The provider's name, its settings (None: the built-in analyst), its models that are asked, from
+the cheapest to the most powerful."""
 
 
 def choose_provider(flags: Flags, config: ConfigFile) -> Choice:
@@ -40,7 +47,7 @@ def choose_provider(flags: Flags, config: ConfigFile) -> Choice:
         wanted = None
     if wanted == EXTRACTIVE or (wanted is None and not (flags.base_url or config.providers)):
         _refuse_model_flags(flags, wanted)
-        return EXTRACTIVE, None, EXTRACTIVE
+        return EXTRACTIVE, None, (EXTRACTIVE,)
     if wanted is None and flags.base_url is None:
         wanted = next(iter(config.providers))
     name, _, model = (wanted or OPENAI).partition("/")
@@ -51,11 +58,32 @@ def choose_provider(flags: Flags, config: ConfigFile) -> Choice:
     model = flags.model or model or (values.get("models") or ("",))[0]
     if not model:
         raise UsageError("name the model with --model")
+    models = _models(model, values)
     try:
-        provider = Provider.model_validate(_with_flags(values, flags) | {"models": (model,)})
+        values = _with_flags(values, flags) | {"models": models, "tiers": None}
+        provider = Provider.model_validate(values)
     except ValidationError as error:
         raise UsageError(_in_flags(validation_text(error))) from error
-    return name, provider, model
+    return name, provider, models
+
+
+def _models(model: str, values: dict[str, Any]) -> tuple[str, ...]:
+    """The models that `model` names. Raises UsageError where it names none."""
+    if model == AUTO:
+        tiers = values.get("tiers")
+        if not tiers:
+            raise UsageError(
+                "--model auto needs tiers: name them under the provider in fupan.yaml (tiers: "
+                "{fast: ..., powerful: ...}), or several models, --model SMALL,LARGE"
+            )
+        return Tiers.model_validate(tiers).models
+    models = tuple(name.strip() for name in model.split(","))
+    if not all(models) or len(set(models)) < len(models) or len(models) > len(TIERS):
+        raise UsageError(
+            f"--model {model!r}: one model, or up to {len(TIERS)} different ones, cheapest first, "
+            "with commas between"
+        )
+    return models
 
 
 def _refuse_model_flags(flags: Flags, wanted: str | None) -> None:

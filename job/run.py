@@ -7,7 +7,6 @@ and a report, also when it was stopped; or an error, and a folder that the same 
 from __future__ import annotations
 
 import signal
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -18,13 +17,12 @@ from typing import Any
 import ray
 from rich.console import Console
 
-from job.after import closing_warnings, grown
 from job.analyse.analyst import AnalyseSettings
-from job.analyse.owner import Owner
-from job.analyse.stored import AskSettings
+from job.asking import choose_analyst
 from job.cluster import cluster
 from job.config import Settings
-from job.errors import JobError, StoppedEarly, TooManyFailed, UsageError
+from job.ending import closing_words, exit_error, why_stopped
+from job.errors import JobError, StoppedEarly, UsageError
 from job.finish import finish_results, write_outcomes
 from job.fold.folding import start_shards
 from job.fold.join import join_members
@@ -50,7 +48,6 @@ from job.themes.grouping import group_issues, name_groups
 from job.themes.table import write_themes
 from job.timing import Stations
 from job.write import write_json
-from serve.ask.answers_actor import start_answers
 from serve.ask.ask import CallCounts
 from serve.ask.errors import Misconfigured
 from serve.ask.settings import Prices, api_key
@@ -116,18 +113,7 @@ def _run(
 ) -> Finished:
     started = datetime.now(UTC)
     board = start_board()
-    analyst: AnalyseSettings | str = plan.language
-    if settings.provider is not None:
-        answers = start_answers(settings.answers)
-        ask = AskSettings(
-            settings.model,
-            plan.language,
-            settings.mode,
-            since=started.timestamp() if settings.fresh else None,
-        )
-        analyst = AnalyseSettings(
-            settings.provider, ask, settings.pack_tokens, answers, board, Owner()
-        )
+    analyst = choose_analyst(settings, plan, board, started)
     bound = None
     if settings.sample is not None:
         with stations.station("sample"):
@@ -167,9 +153,9 @@ def _run(
         write_json(folder.root / "ledger.json", ledger)
         stopped = why_stopped(view, ledger)
         run = run_json(settings, plan, started, view.json_mode, stopped)
-        run["warnings"] = _warnings(settings, plan, ledger)
+        run["warnings"] = closing_words(settings, plan, ledger)
         write_json(folder.root / "run.json", run)
-    asking = {"asking": asdict(view.asking), "limiter": view.limiter}
+    asking = {"asking": asdict(view.asking), "limiter": view.limiter, **view.facts}
     named = naming.busy.seconds if naming else 0.0
     write_json(folder.root / "timing.json", stations.timing(view.asking.busy, named, **asking))
     still_held()
@@ -238,16 +224,6 @@ def _sources(plan: RunPlan, folder: RunFolder) -> list[tuple[dict[str, Any], Sli
     ]
 
 
-def _warnings(settings: Settings, plan: RunPlan, ledger: dict[str, Any]) -> list[str]:
-    """What a user should know of how the inputs were read."""
-    skipped: Counter[str] = Counter()
-    for source in ledger["sources"]:
-        skipped.update(source["skipped_by"])
-    counts = {"read": ledger["read"], "skipped_by": skipped}
-    window = settings.since, settings.until
-    return [*plan.warnings, *closing_warnings(counts, window, grown(plan.files))]
-
-
 def _usd(settings: Settings, calls: CallCounts) -> float | None:
     """What the calls cost, where the provider's prices are known in US dollars."""
     prices: Prices | None = settings.provider.prices if settings.provider else None
@@ -257,27 +233,3 @@ def _usd(settings: Settings, calls: CallCounts) -> float | None:
     fresh = calls.tokens_in - calls.tokens_cached
     total = fresh * prices.input + calls.tokens_cached * cached + calls.tokens_out * prices.output
     return round(total / 1e6, 6)
-
-
-def why_stopped(view: View, ledger: dict[str, Any]) -> str | None:
-    """Why the run is partial; None if it is complete. A record that was not asked makes it partial
-    whatever the reason."""
-    if view.stop is None and ledger["unasked"]:
-        return "not every record was asked"
-    return view.stop
-
-
-def exit_error(settings: Settings, ledger: dict[str, Any], stopped: str | None) -> JobError | None:
-    """What the exit code of a finished run comes from; None for 0. `stopped`: see `why_stopped`."""
-    if stopped is not None:
-        return StoppedEarly(
-            f"stopped early: {stopped}. {ledger['unasked']:,} records were not asked; "
-            "the same command goes on from here"
-        )
-    share = ledger["failed"] / ledger["records"] if ledger["records"] else 0.0
-    if share > settings.max_failed:
-        return TooManyFailed(
-            f"{ledger['failed']:,} records failed ({share:.2%}, allowed are "
-            f"{settings.max_failed:.2%}); see failed.jsonl in {settings.out}"
-        )
-    return None

@@ -29,7 +29,7 @@ def identity(settings: Settings, plan: RunPlan) -> dict[str, Any]:
         "model": settings.model,
         "mode": settings.mode,
         "language": plan.language,
-        "instructions": instructions_hash(plan.language),
+        "instructions": instructions_hash(plan.language, settings.own_instructions),
         "timezone": str(settings.zone),
         "date": settings.explicit_date,
         "since": settings.since,

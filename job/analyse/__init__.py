@@ -4,6 +4,7 @@ analyst.py     the actor, and the built-in analyst in its place
 dispatch.py    records in, results out: recall, packs formed when their permit comes
  +- waiting.py     what waits for a permit; entries.py: one record on its way
  +- requests.py    items -> the request that asks about them
+ +- learning.py    what replies teach for the packs that follow
  `- contract.py    what came back or went wrong -> what is done with each item
 parts.py       a record too big for a pack, in parts
 stored.py      answers as the store keeps them

@@ -36,11 +36,12 @@ POST_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class AnalyseSettings:
-    """Everything the asking actor needs: plain values and actor handles, no key."""
+    """Everything the asking actor needs: plain values and actor handles, no key. `pack_tokens`:
+    the size of packs, None where it finds itself."""
 
     provider: Provider
     ask: AskSettings
-    pack_tokens: int
+    pack_tokens: int | None
     answers: Any
     board: Any
     owner: Owner
@@ -82,10 +83,12 @@ class Analyse:
         fit = Fit(
             context=provider.context,
             max_output=provider.max_output,
-            instructions=instruction_tokens(settings.ask.language),
+            instructions=instruction_tokens(settings.ask.language, settings.ask.own),
             mode=settings.ask.mode,
-        ).with_pack_tokens(settings.pack_tokens)
-        asker = Asker(provider, settings.ask.model, permits)
+        )
+        if settings.pack_tokens is not None:
+            fit = fit.with_pack_tokens(settings.pack_tokens)
+        asker = Asker(provider, settings.ask.best_model, permits)
         store = RayAnswers(settings.answers)
         return Dispatcher(asker, store, settings.ask, fit, settings.owner.watch().alive)
 
@@ -114,6 +117,7 @@ class Analyse:
             dispatcher.asker.counts,
             asdict(await dispatcher.asker.permits.stats()),
             dispatcher.asker.capabilities.json,
+            dispatcher.facts(),
         )
         if stop is not None:
             dispatcher.stop(stop)

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from job.analyse.contract import (
     Fail,
@@ -26,6 +27,7 @@ from job.analyse.contract import (
     after_reply,
 )
 from job.analyse.entries import Entry
+from job.analyse.learning import Learning
 from job.analyse.parts import MAX_PARTS, split_item
 from job.analyse.patience import reason_to_give_up
 from job.analyse.requests import SCHEMA_TOKENS, build_request, lane_of, wire_tokens
@@ -61,6 +63,7 @@ class Dispatcher:
     linger: float = LINGER_SECONDS
     progress: Progress = field(default_factory=Progress)
     stopped: AskError | str | None = None
+    learning: Learning = field(init=False)
     _waiting: Waiting = field(init=False)
     _entries: dict[bytes, Entry] = field(default_factory=dict)
     _owners: dict[Item, Entry] = field(default_factory=dict)
@@ -69,6 +72,7 @@ class Dispatcher:
 
     def __post_init__(self) -> None:
         self._waiting = Waiting(self.fit, self.linger)
+        self.learning = Learning(self.fit)
 
     async def submit(self, records: Sequence[Record]) -> list[Result]:
         """The results of `records`, in their order, when each has one."""
@@ -162,7 +166,7 @@ class Dispatcher:
     async def _send(self, items: Sequence[Item], repair: bool, lease: Lease) -> None:
         """Ask about `items` and do what the outcome demands."""
         self.fit.overhead = 0 if self.asker.capabilities.json == "schema" else SCHEMA_TOKENS
-        request = build_request(items, self.settings.language, self.fit, repair)
+        request = build_request(items, self.settings, self.fit, repair)
         self.progress.begin(len(items))
         model = self.settings.model
         try:
@@ -187,11 +191,8 @@ class Dispatcher:
         local = {str(number): item for number, item in enumerate(items, 1)}
         texts = {key: item.text for key, item in local.items()}
         verdict = validate(reply.text, reply.finish_reason, texts)
-        kind = items[0].record.kind
-        self.fit.observe_input(request.estimate_in, reply.usage.tokens_in)
-        if verdict.whole:
-            self.fit.observe_output(kind, reply.usage.tokens_out, verdict.weights)
-        room = self.fit.room(kind, lane_of(items), wire_tokens(items))
+        self.learning.observe(items, request, reply, verdict)
+        room = self.fit.room(items[0].record.kind, lane_of(items), wire_tokens(items))
         limited = self.asker.capabilities.output_limit != "none"
         return after_reply(local, verdict, repair, limited and request.max_output < room)
 
@@ -301,6 +302,10 @@ class Dispatcher:
             )
             if reason is not None and self.stopped is None:
                 self.stop(reason)
+
+    def facts(self) -> dict[str, Any]:
+        """What was learned so far, for `timing.json`."""
+        return {}
 
     def refresh(self) -> None:
         """Bring the numbers in `progress` up to date."""

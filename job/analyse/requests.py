@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import orjson
 
+from job.analyse.stored import AskSettings
 from job.instructions import ANSWER_SCHEMA, Language, system_message, undated
 from job.pack import ISO_DATE_TOKENS, Fit, Item, dates_of, spans_dates, wire_line
 from job.records import KINDS, Kind, Lane
@@ -37,7 +38,7 @@ def wire_tokens(items: Sequence[Item]) -> int:
     return sum(item.line_tokens for item in items)
 
 
-def build_request(items: Sequence[Item], language: Language, fit: Fit, repair: bool) -> Request:
+def build_request(items: Sequence[Item], ask: AskSettings, fit: Fit, repair: bool) -> Request:
     """The request for a pack; the records' local ids are "1".."n" in the order of `items`."""
     kind, lane = items[0].record.kind, lane_of(items)
     dated = spans_dates(items)
@@ -49,21 +50,31 @@ def build_request(items: Sequence[Item], language: Language, fit: Fit, repair: b
     reserve = fit.reserve.needed(kind, len(items))
     seconds = min(LONGEST_SECONDS, ANSWER_SECONDS + reserve / TOKENS_A_SECOND)
     return Request(
-        system=system_message(kind, language, lane, dates_of(items), repair),
+        system=system_message(kind, ask.language, lane, dates_of(items), repair, ask.own),
         user="\n".join(lines),
         max_output=fit.max_answer(kind, lane, wire, len(items), max(i.alone for i in items)),
         estimate_in=fit.instructions[kind, lane] + fit.overhead + wire,
         timeout=seconds * (2 if lane == "slow" else 1),
         schema=ANSWER_SCHEMA,
         schema_name="retrospective",
+        billed_to=_billed_to(items),
     )
 
 
-def instruction_tokens(language: Language) -> dict[tuple[Kind, Lane], int]:
+def _billed_to(items: Sequence[Item]) -> dict[tuple[str, str], float]:
+    """For whom a pack is asked: kind and source, by the tokens of their records."""
+    shares: dict[tuple[str, str], float] = {}
+    for item in items:
+        whom = (item.record.kind, item.record.source)
+        shares[whom] = shares.get(whom, 0.0) + item.line_tokens
+    return shares
+
+
+def instruction_tokens(language: Language, own: str = "") -> dict[tuple[Kind, Lane], int]:
     """Tokens of the system message per kind and lane. What a repair adds is within the margin."""
     lanes: tuple[Lane, Lane] = ("fast", "slow")
     return {
-        (kind, lane): tokens.count(undated(kind, language, lane)) + DATE_TOKENS
+        (kind, lane): tokens.count(undated(kind, language, lane, own=own)) + DATE_TOKENS
         for kind in KINDS
         for lane in lanes
     }

@@ -36,13 +36,22 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AskSettings:
-    """How the records of a run are asked. `since`: recall only answers stored since then (seconds
-    since the epoch), those of this very run where it asks anew; None: all."""
+    """How the records of a run are asked. `own`: the user's own instructions, as they are sent.
+    `tiers`: the models that share the work, from the cheapest to the most powerful; `model` is then
+    their names together. `since`: recall only answers stored since then (seconds since the epoch),
+    those of this very run where it asks anew; None: all."""
 
     model: str
     language: Language
     mode: Mode = "packed"
     since: float | None = None
+    own: str = ""
+    tiers: tuple[str, ...] = ()
+
+    @property
+    def best_model(self) -> str:
+        """The most powerful of the models."""
+        return self.tiers[-1] if self.tiers else self.model
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +66,7 @@ class Stored:
 def record_key(record: Record, settings: AskSettings) -> bytes:
     """Under what the answer to `record` is kept."""
     language = settings.language
-    instructions = undated(record.kind, language, record.lane)
+    instructions = undated(record.kind, language, record.lane, own=settings.own)
     version = f"analyse-{CONTRACT_VERSION}"
     return answer_key(version, record.digest, instructions, settings.model, language, settings.mode)
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from job.config_file import load_config
 from job.errors import UsageError
-from job.options import Flags
+from job.flags import Flags
 from job.printable import printable
 from job.provider_choice import choose_provider
 from serve.ask.errors import Misconfigured, TimedOut, Unavailable
@@ -155,7 +155,8 @@ class Checked:
 def check(flags: Flags, together: int) -> Checked:
     """Check the provider that `flags` and fupan.yaml name. Raises UsageError where they name none
     or make no sense."""
-    name, provider, model = choose_provider(flags, load_config(flags.config))
+    name, provider, models = choose_provider(flags, load_config(flags.config))
+    model = models[-1]
     if provider is None:
         raise UsageError(
             "no provider to check: name one with --base-url and --model, or in fupan.yaml"

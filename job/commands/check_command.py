@@ -8,7 +8,8 @@ from typing import Annotated
 import orjson
 import typer
 
-from job.options import ApiKeyEnv, BaseUrl, Config, Context, Flags, Json, Model, ProviderName
+from job.flags import Flags
+from job.options import ApiKeyEnv, BaseUrl, Config, Context, Json, Model, ProviderName
 
 
 def check(

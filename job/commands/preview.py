@@ -20,6 +20,7 @@ from rich.console import Console
 from job.after import closing_warnings
 from job.analyse.requests import build_request
 from job.analyse.stored import AskSettings, record_key
+from job.asking import ask_settings
 from job.cluster import cluster
 from job.config import Settings
 from job.fold.folding import start_shards
@@ -123,8 +124,8 @@ def _pack(
         found.to_ask = sum(len(block) for block in blocks)
         found.bounded = "no calls: the built-in analyst"
         return
-    ask = AskSettings(settings.model, plan.language, settings.mode)
-    window, packer = Window(fit), _Packer(fit, plan, found)
+    ask = ask_settings(settings, plan)
+    window, packer = Window(fit), _Packer(fit, ask, found)
     recalls = not settings.fresh and settings.answers.exists()
     with open_answers(settings) if recalls else nullcontext() as answers:
         for block in blocks:
@@ -145,7 +146,7 @@ def _pack(
 @dataclass(slots=True)
 class _Packer:
     fit: Fit
-    plan: RunPlan
+    ask: AskSettings
     found: Preview
     packs: Counter[str] = field(default_factory=Counter)
 
@@ -159,7 +160,7 @@ class _Packer:
         self.found.packs = dict(self.packs)
 
     def _add(self, kind: Kind, lane: Lane, items: list[Item]) -> None:
-        request = build_request(items, self.plan.language, self.fit, repair=False)
+        request = build_request(items, self.ask, self.fit, repair=False)
         self.packs[lane] += 1
         self.found.tokens_in += request.estimate_in
         self.found.tokens_out += self.fit.reserve.needed(kind, len(items))

@@ -52,7 +52,7 @@ class NamingCalls:
     async def _name(self, themes: Sequence[ThemeInput]) -> dict[str, ThemeName]:
         provider = self.settings.provider
         permits = RayPermits(provider.base_url, key_variable(provider), provider.limits.to_limits())
-        asker = Asker(provider, self.settings.ask.model, permits, counts=self.counts)
+        asker = Asker(provider, self.settings.ask.best_model, permits, counts=self.counts)
         language = self.settings.ask.language
         try:
             first = await self._round(asker, naming_requests(themes, language, provider.context))
@@ -86,7 +86,7 @@ class NamingCalls:
         settings, store = self.settings.ask, RayAnswers(self.settings.answers)
         request = asked.request
         version = f"name-{CONTRACT_VERSION}"
-        key = answer_key(version, request.system, request.user, settings.model)
+        key = answer_key(version, request.system, request.user, settings.best_model)
         if known := await store.get_many([key], settings.since):
             return read_names(asked, known[key].decode(), settings.language)
         try:

@@ -165,6 +165,7 @@ def _request(
         timeout=min(2 * LONGEST_SECONDS, ANSWER_SECONDS + reserve / TOKENS_A_SECOND),
         schema=NAMES_SCHEMA,
         schema_name="themes",
+        billed_to={("naming", ""): 1.0},
     )
     return NamingRequest(request, tuple(themes))
 

@@ -20,8 +20,8 @@ from job import cli
 from job.config import Settings, resolve
 from job.config_file import CONFIG_FILE, load_config
 from job.errors import InputError, UsageError
+from job.flags import Flags
 from job.history.baseline import AUTO
-from job.options import Flags
 from job.storage.place import Place
 
 

@@ -31,7 +31,8 @@ class Request:
     """One chat completion.
 
     `max_output` and `estimate_in` are tokens, `timeout` seconds. `schema` asks for JSON that fits
-    it, as strictly as the provider can (see `capabilities.py`).
+    it, as strictly as the provider can (see `capabilities.py`). `model`: None, the asker's own.
+    `billed_to`: for whom it is asked, (what, source) -> weight; it changes nothing that is sent.
     """
 
     system: str
@@ -42,6 +43,10 @@ class Request:
     schema: Mapping[str, Any] | None = field(default=None, hash=False)
     schema_name: str = "reply"
     temperature: float = 0.0
+    model: str | None = None
+    billed_to: Mapping[tuple[str, str], float] = field(
+        default_factory=dict, hash=False, compare=False
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import re
 from ipaddress import ip_address
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from serve.ask.errors import Misconfigured
 from serve.ask.limiter import Limits
@@ -61,6 +61,24 @@ class Prices(_Strict):
     output: Annotated[float, Field(ge=0)] = 0.0
 
 
+TIERS = ("fast", "balanced", "powerful")
+"""From the cheapest models to the most powerful."""
+
+
+class Tiers(_Strict):
+    """Which model takes what is easy, ordinary and hard (see `route.py`)."""
+
+    fast: str
+    balanced: str | None = None
+    powerful: str
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """From the cheapest to the most powerful, each once."""
+        named = (self.fast, self.balanced, self.powerful)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+
 class Provider(_Strict):
     """One OpenAI-compatible provider."""
 
@@ -76,6 +94,8 @@ class Provider(_Strict):
     json_mode: Annotated[Literal["auto", "schema", "object", "words"], Field(alias="json")] = "auto"
     extra_body: dict[str, Any] = {}
     prices: Prices | None = None
+    tiers: Tiers | None = None
+    """For requests that leave the choice of the model open."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -105,6 +125,13 @@ class Provider(_Strict):
         if value is not None and not _VARIABLE.fullmatch(value):
             raise ValueError("it takes the name of an environment variable, not the key itself")
         return value
+
+    @model_validator(mode="after")
+    def _tiers_are_models(self) -> Self:
+        for name in self.tiers.models if self.tiers else ():
+            if name not in self.models:
+                raise ValueError(f"tiers name {name!r}, which is not among models")
+        return self
 
     @property
     def is_loopback(self) -> bool:

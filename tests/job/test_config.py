@@ -10,7 +10,7 @@ import pytest
 from job.config import resolve
 from job.config_file import load_config
 from job.errors import UsageError
-from job.options import Flags
+from job.flags import Flags
 from job.storage.place import Place
 from serve.ask.errors import Misconfigured
 from serve.ask.settings import Provider, api_key

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from job.config import resolve
-from job.options import Flags
+from job.ending import exit_error, why_stopped
+from job.flags import Flags
 from job.progress import View
-from job.run import exit_error, why_stopped
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from job.after import closing_warnings, grown
 from job.commands.preview import Preview, preview_lines
 from job.config import resolve
-from job.options import Flags
+from job.flags import Flags
 from job.planning import RunPlan, plan_run
 
 

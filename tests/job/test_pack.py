@@ -7,13 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from job.analyse.requests import build_request, instruction_tokens
+from job.analyse.stored import AskSettings
 from job.pack import (
-    LEARN_FROM,
     MARGIN_TOKENS,
-    RESERVE_TOKENS,
     Fit,
     Item,
-    Reserve,
     Window,
     dates_of,
     make_item,
@@ -21,10 +19,12 @@ from job.pack import (
     wire_line,
 )
 from job.records import KINDS, Kind, Lane
+from job.reserve import LEARN_FROM, RESERVE_TOKENS, Reserve
 from serve.ask import tokens
 from tests.job.make import record
 
 START = datetime(2026, 3, 14, 10, 0, tzinfo=UTC)
+ASK = AskSettings("m", "en")
 
 
 def fit(context: int = 8192, **fields: Any) -> Fit:
@@ -146,9 +146,9 @@ def test_times_are_full_only_where_a_pack_spans_dates() -> None:
     same = [item(50, minute=0), item(50, minute=5)]
     other = [item(50, minute=0), item(50, minute=24 * 60)]
     assert not spans_dates(same)
-    assert '"time":"10:00:00"' in build_request(same, "en", fit(), False).user
+    assert '"time":"10:00:00"' in build_request(same, ASK, fit(), False).user
     assert spans_dates(other)
-    assert '"time":"2026-03-15T10:00:00Z"' in build_request(other, "en", fit(), False).user
+    assert '"time":"2026-03-15T10:00:00Z"' in build_request(other, ASK, fit(), False).user
     assert dates_of(other) == "2026-03-14 to 2026-03-15"
 
 
@@ -160,13 +160,13 @@ def test_a_pack_that_spans_dates_still_fits_the_context() -> None:
         text = f"the lease number {n} of the worker could not be renewed in time " * 8
         window.push(make_item(record(text, time=midnight + timedelta(seconds=n))))
     while (kind := window.choose("fast")[0]) is not None:
-        request = build_request(window.take(kind, "fast"), "en", rules, False)
+        request = build_request(window.take(kind, "fast"), ASK, rules, False)
         held = tokens.count(request.system) + tokens.count(request.user)
         assert held + request.max_output <= 8192
 
 
 def test_the_estimate_of_a_request_is_what_it_holds() -> None:
     pack = [make_item(record(f"lease {n} could not be renewed")) for n in range(20)]
-    request = build_request(pack, "en", fit(), False)
+    request = build_request(pack, ASK, fit(), False)
     held = tokens.count(request.system) + tokens.count(request.user)
     assert abs(request.estimate_in - held) <= 0.15 * held

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from job.config import resolve
-from job.options import Flags
+from job.flags import Flags
 from job.planning import plan_run
 from job.run_json import identity, run_json
 

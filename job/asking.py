@@ -1,0 +1,45 @@
+"""Settings -> who analyses the records: the asking actor's settings, or the built-in analyst.
+
+Invariant: what is handed on holds no key; each process reads it from its own environment.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from job.analyse.analyst import AnalyseSettings
+from job.analyse.owner import Owner
+from job.analyse.stored import AskSettings
+from job.config import Settings
+from job.planning import RunPlan
+from serve.ask.answers_actor import start_answers
+
+
+def choose_analyst(
+    settings: Settings, plan: RunPlan, board: Any, started: datetime
+) -> AnalyseSettings | str:
+    """The settings of the asking actor, or the language of the built-in analyst. `board`: an actor
+    handle; `started`: when the run began, from which on `--fresh` recalls its own answers."""
+    if settings.provider is None:
+        return plan.language
+    return AnalyseSettings(
+        settings.provider,
+        ask_settings(settings, plan, since=started.timestamp() if settings.fresh else None),
+        settings.pack_tokens,
+        start_answers(settings.answers),
+        board,
+        Owner(),
+    )
+
+
+def ask_settings(settings: Settings, plan: RunPlan, since: float | None = None) -> AskSettings:
+    """How the records of a run are asked. `since`: see `AskSettings`."""
+    return AskSettings(
+        settings.model,
+        plan.language,
+        settings.mode,
+        since,
+        settings.own_instructions,
+        settings.tiers,
+    )

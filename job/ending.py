@@ -1,0 +1,50 @@
+"""How a run ends: why it is partial, its exit code, what its user should know.
+
+Invariant: said from the ledger of the whole run; a run that left a record unasked is partial
+whatever the reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from job.after import closing_warnings, grown
+from job.config import Settings
+from job.errors import JobError, StoppedEarly, TooManyFailed
+from job.planning import RunPlan
+from job.progress import View
+
+
+def closing_words(settings: Settings, plan: RunPlan, ledger: dict[str, Any]) -> list[str]:
+    """What a user should know of how the inputs were read."""
+    skipped: Counter[str] = Counter()
+    for source in ledger["sources"]:
+        skipped.update(source["skipped_by"])
+    counts = {"read": ledger["read"], "skipped_by": skipped}
+    window = settings.since, settings.until
+    return [*plan.warnings, *closing_warnings(counts, window, grown(plan.files))]
+
+
+def why_stopped(view: View, ledger: dict[str, Any]) -> str | None:
+    """Why the run is partial; None if it is complete. A record that was not asked makes it partial
+    whatever the reason."""
+    if view.stop is None and ledger["unasked"]:
+        return "not every record was asked"
+    return view.stop
+
+
+def exit_error(settings: Settings, ledger: dict[str, Any], stopped: str | None) -> JobError | None:
+    """What the exit code of a finished run comes from; None for 0. `stopped`: see `why_stopped`."""
+    if stopped is not None:
+        return StoppedEarly(
+            f"stopped early: {stopped}. {ledger['unasked']:,} records were not asked; "
+            "the same command goes on from here"
+        )
+    share = ledger["failed"] / ledger["records"] if ledger["records"] else 0.0
+    if share > settings.max_failed:
+        return TooManyFailed(
+            f"{ledger['failed']:,} records failed ({share:.2%}, allowed are "
+            f"{settings.max_failed:.2%}); see failed.jsonl in {settings.out}"
+        )
+    return None
