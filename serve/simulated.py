@@ -92,7 +92,7 @@ class _Provider:
         self._settings = settings
         self._clock = Clock(settings.time_scale)
         self._engine = Engine(settings, self._clock)
-        self._account = Account()
+        self._account = Account(settings.prices, bill_lost=settings.bill_lost)
         count("")  # loads its table: 0.15 s that the first request would wait for
 
     def app(self) -> web.Application:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Literal
 
 import orjson
 
+from serve.simulated_bill import Bill, Price
 from serve.simulated_verdict import Verdict
 
 RequestClass = Literal["analysis", "other"]
@@ -22,7 +24,8 @@ RequestClass = Literal["analysis", "other"]
 
 @dataclass(slots=True)
 class Counts:
-    """Of one class of requests. `answers` are whole 200 answers; tokens are theirs alone."""
+    """Of one class of requests. `answers` are whole 200 answers; tokens,
+    models and flaws are theirs alone."""
 
     requests: int = 0
     answers: int = 0
@@ -30,6 +33,8 @@ class Counts:
     by_status: Counter[str] = field(default_factory=Counter)
     by_fault: Counter[str] = field(default_factory=Counter)
     by_finish_reason: Counter[str] = field(default_factory=Counter)
+    by_model: Counter[str] = field(default_factory=Counter)
+    by_flaw: Counter[str] = field(default_factory=Counter)
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
@@ -48,6 +53,8 @@ class Counts:
         if verdict.status == 200:
             self.answers += 1
             self.by_finish_reason[verdict.finish_reason or ""] += 1
+            self.by_model[verdict.model] += 1
+            self.by_flaw.update(verdict.flaws)
             self.prompt_tokens += verdict.prompt_tokens
             self.completion_tokens += verdict.completion_tokens
             self.cached_tokens += verdict.cached_tokens
@@ -61,6 +68,8 @@ class Counts:
             "by_status": dict(self.by_status),
             "by_fault": dict(self.by_fault),
             "by_finish_reason": dict(self.by_finish_reason),
+            "by_model": dict(self.by_model),
+            "by_flaw": dict(self.by_flaw),
         }
         return {name: getattr(self, name) for name in names} | counters
 
@@ -68,7 +77,9 @@ class Counts:
 class Account:
     """Counts requests as they come and go; writes a line of the log for each that ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, prices: Mapping[str, Price], *, bill_lost: bool) -> None:
+        self._bill = Bill(prices)
+        self._bill_lost = bill_lost
         self.log: BinaryIO | None = None
         """Where the request log goes, if anywhere."""
         self._total = Counts()
@@ -103,6 +114,14 @@ class Account:
         good = verdict.good if delivered else ()
         self._good.update(good)
         self._seen.update(verdict.records)
+        billed = self._is_billed(verdict, delivered)
+        if billed:
+            self._bill.add(
+                verdict.model,
+                verdict.prompt_tokens,
+                verdict.cached_tokens,
+                verdict.completion_tokens,
+            )
         if delivered and verdict.finish_reason == "length":
             self._cut_bodies.add(digest.digest())
         if self.log:
@@ -115,18 +134,27 @@ class Account:
                 "fault": verdict.fault,
                 "disconnected": not delivered and verdict.status is not None,
                 "finish_reason": verdict.finish_reason,
+                "model": verdict.model,
                 "prompt_tokens": verdict.prompt_tokens,
+                "cached_tokens": verdict.cached_tokens,
                 "completion_tokens": verdict.completion_tokens,
+                "billed": billed,
                 "body": digest.hexdigest()[:16],
                 "records": verdict.records,
                 "good": good,
             }
             self.log.write(orjson.dumps(entry) + b"\n")
 
+    def _is_billed(self, verdict: Verdict, delivered: bool) -> bool:
+        """Whether an answer was written, and is charged although it did not arrive."""
+        return bool(verdict.model) and (delivered or self._bill_lost)
+
     def snapshot(self) -> dict[str, Any]:
         """Everything counted so far, as `/stats` gives it."""
         return {
             **self._total.as_dict(),
+            "bill": self._bill.total(),
+            "bill_by_model": self._bill.by_model(),
             "in_flight": self._in_flight,
             "peak_in_flight": self._peak,
             "repeated_after_length": self._repeated_after_length,

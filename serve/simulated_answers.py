@@ -20,9 +20,10 @@ import orjson
 
 from serve.ask.tokens import count
 from serve.simulated_protocol import ChatRequest
+from serve.simulated_rules import rules_answer
 from serve.simulated_schema import fit
-from serve.simulated_settings import RecordFault
-from serve.simulated_truth import Truth, answer_for, language_asked_for
+from serve.simulated_settings import RecordFault, Settings
+from serve.simulated_truth import answer_for, language_asked_for
 
 _KEY = re.compile(r'(?<!\\)":')
 _FIRST_RESULT = re.compile(r'"results"\s*:\s*\[')
@@ -117,7 +118,9 @@ def _schema_in(instructions: str) -> dict[str, Any] | None:
     return None
 
 
-def compose(request: ChatRequest, lines: Sequence[Line], truth: Truth) -> dict[str, Any] | str:
+def compose(
+    request: ChatRequest, lines: Sequence[Line], settings: Settings
+) -> dict[str, Any] | str:
     """The right answer: an object where JSON is asked for, else a sentence.
 
     A schema may come in `response_format` or be written out in the instructions. Raises
@@ -132,8 +135,12 @@ def compose(request: ChatRequest, lines: Sequence[Line], truth: Truth) -> dict[s
         if asked:
             lang = language_asked_for(system)
             preferred = {
-                "results": [{"id": r.id, **answer_for(truth, r.text or "", lang)} for r in records]
+                "results": [
+                    {"id": r.id, **answer_for(settings.truth, r.text or "", lang)} for r in records
+                ]
             }
+    elif rules := rules_answer([line.fields for line in lines], settings.forgets_rules):
+        preferred = rules
     elif lines and schema:
         preferred = _named(lines, schema)
     if schema is not None:

@@ -11,53 +11,28 @@ from __future__ import annotations
 import hmac
 import math
 from collections.abc import Sequence
-from typing import Any, cast
 
-import orjson
-
-from serve.ask.contract import Usage
-from serve.ask.tokens import count
-from serve.simulated_answers import (
-    Line,
-    break_json,
-    compose,
-    cut,
-    good_records,
-    has_results,
-    read_lines,
-    records_of,
-    spoil_records,
-)
+from serve.simulated_answers import Line, compose, has_results, read_lines, records_of
 from serve.simulated_faults import FaultPlan
-from serve.simulated_limits import Clock, Limits, latency
-from serve.simulated_protocol import (
-    ApiError,
-    ChatRequest,
-    check_request,
-    message_tokens,
-    read_request,
-)
+from serve.simulated_limits import Clock, Limits, interpolated
+from serve.simulated_protocol import ApiError, ChatRequest, check_request, read_request
 from serve.simulated_schema import SchemaError
 from serve.simulated_settings import (
     RECORD_FAULTS,
     TEXT_FAULTS,
     TRANSPORT_FAULTS,
     FaultKind,
-    RecordFault,
     Settings,
     Window,
 )
-from serve.simulated_verdict import REFUSAL, Manner, Verdict, completed
+from serve.simulated_verdict import Manner, Verdict
+from serve.simulated_writer import Writer
 
 _RESETS: tuple[Manner, ...] = ("reset", "close", "partial")
 _SERVER_ERRORS = (500, 502, 503)
 _BAD_GATEWAY = (
     b"<html><head><title>502 Bad Gateway</title></head><body>502 Bad Gateway</body></html>"
 )
-_CUT_SHARE = (0.3, 0.9)
-"""A cut answer keeps a share of its tokens between these."""
-_CACHE_LEAST, _CACHE_STEP = 1024, 128
-"""OpenAI's documented prompt caching: prefixes of at least the first, in steps of the second."""
 
 
 class Engine:
@@ -69,7 +44,7 @@ class Engine:
         self._limits = Limits(settings)
         self._plan = FaultPlan(settings.fault_shares, settings.fault_schedule, settings.fault_seed)
         self._resets = 0
-        self._cached: set[str] = set()
+        self._writer = Writer(settings, self._plan)
 
     @property
     def admitted(self) -> int:
@@ -148,7 +123,7 @@ class Engine:
         room = self._room(request, prompt)
         self._check_quota(now)
         try:
-            answer = compose(request, lines, self._settings.truth)
+            answer = compose(request, lines, self._settings)
         except SchemaError as error:
             raise ApiError(
                 400, f"Invalid schema for response_format: {error}.", param="response_format"
@@ -166,14 +141,14 @@ class Engine:
             verdict = self._refuse(request, prompt)
             verdict.fault = "poison"
         else:
-            verdict = self._complete(request, lines, answer, fault, prompt, room)
+            verdict = self._writer.write(request, lines, answer, fault, prompt, room)
         if fault in ("reset", "hang"):
             verdict.manner = "hang" if fault == "hang" else self._next_reset()
             verdict.status, verdict.good, verdict.finish_reason = None, (), None
         verdict.fault = fault or verdict.fault
         verdict.reserved = reserved
         if fault != "rate_limit":
-            verdict.delay += latency(self._settings.latency, prompt)
+            verdict.delay += interpolated(self._settings.latency, prompt)
         return verdict
 
     def _next_reset(self) -> Manner:
@@ -237,54 +212,7 @@ class Engine:
                     code="content_policy_violation",
                 )
             )
-        return self._finish(request, None, "stop", prompt, count(REFUSAL))
-
-    def _complete(
-        self,
-        request: ChatRequest,
-        lines: Sequence[Line],
-        answer: dict[str, Any] | str,
-        fault: FaultKind | None,
-        prompt: int,
-        room: int,
-    ) -> Verdict:
-        random = self._plan.random()
-        if fault in RECORD_FAULTS and isinstance(answer, dict):
-            answer = spoil_records(answer, cast(RecordFault, fault), random)
-        text = answer if isinstance(answer, str) else orjson.dumps(answer).decode()
-        if fault == "malformed":
-            text = break_json(text, random)
-        tokens, reason = count(text), "stop"
-        limit = int(tokens * random.uniform(*_CUT_SHARE)) if fault == "cut" else tokens
-        if min(limit, room) < tokens:
-            text, reason = cut(text, min(limit, room)), "length"
-            tokens = count(text)
-        verdict = self._finish(request, text, reason, prompt, tokens)
-        verdict.good = good_records(text, records_of(lines))
-        return verdict
-
-    def _finish(
-        self, request: ChatRequest, text: str | None, reason: str, prompt: int, tokens: int
-    ) -> Verdict:
-        rate = self._settings.output_rate
-        return completed(
-            self.admitted,
-            request,
-            text,
-            reason,
-            Usage(prompt, tokens, self._cached_tokens(request)),
-            tokens / rate if rate else 0.0,
-        )
-
-    def _cached_tokens(self, request: ChatRequest) -> int:
-        """Tokens of the first message that were seen before, as prompt caching counts them."""
-        first = request.messages[0]
-        tokens = message_tokens(first) if first.role in ("system", "developer") else 0
-        if tokens < _CACHE_LEAST:
-            return 0
-        known = (first.content or "") in self._cached
-        self._cached.add(first.content or "")
-        return tokens - tokens % _CACHE_STEP if known else 0
+        return self._writer.refuse(request, prompt)
 
 
 def _try_to_read(body: bytes) -> ChatRequest | ApiError:

@@ -1,4 +1,4 @@
-"""Time, latency, and limits per minute.
+"""Time, what depends on the length of a prompt, and limits per minute.
 
 Invariant: a bucket never holds more than its burst, and what is taken for a request is settled
 exactly once. Pure but for Clock; all times are simulated seconds.
@@ -43,9 +43,9 @@ class Clock:
             await asyncio.sleep(seconds / self._scale)
 
 
-def latency(points: Sequence[tuple[float, float]], tokens: float) -> float:
-    """Seconds at `tokens` input tokens: linear between the points, flat before the first, and
-    going on beyond the last as steeply as before it."""
+def interpolated(points: Sequence[tuple[float, float]], tokens: float) -> float:
+    """What holds at `tokens` input tokens (seconds, a probability): linear between the points, flat
+    before the first, and going on beyond the last as steeply as before it."""
     if tokens <= points[0][0] or len(points) == 1:
         return points[0][1]
     segments = list(pairwise(points))

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
+from serve.simulated_bill import Price
 from serve.simulated_truth import Truth
 
 TransportFault = Literal["rate_limit", "server_error", "reset", "hang"]
@@ -34,7 +35,7 @@ Feature = Literal[
 Window = tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(gt=0)]]
 """Start (included) and end (excluded), seconds from the first request."""
 
-LATENCY: tuple[tuple[float, float], ...] = (
+LATENCY: Points = (
     (100, 0.8),
     (1000, 1.2),
     (2000, 1.8),
@@ -43,6 +44,18 @@ LATENCY: tuple[tuple[float, float], ...] = (
     (8000, 6.2),
 )
 """Input tokens -> seconds: the measured curve of the provider that fupan was designed against."""
+
+
+Points = tuple[tuple[float, float], ...]
+"""(input tokens, value), by rising number of tokens; linear between them."""
+
+
+class Weakness(BaseModel):
+    """What a model is too weak for: records that hold one of `phrases`; `*` is all."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    phrases: tuple[Annotated[str, Field(min_length=1)], ...] = Field(min_length=1)
 
 
 class Settings(BaseModel):
@@ -57,6 +70,11 @@ class Settings(BaseModel):
     that make the whole request refused. `fault_shares`: probability of each kind of fault;
     `fault_schedule`: request number -> fault, goes first (see `serve.simulated_faults`).
     `fault_retry_after`, `hang_seconds`: seconds. `log`: JSON lines, one per request.
+    `prices`: of every model, or of none; `bill_lost`: whether answers that were written and did
+    not arrive whole are billed too. `fades_from`: position in a request, from 1, from which on a
+    `fade_share` of the records is answered as `fades_as` says. `row_faults`: points (input tokens,
+    probability) of each row to be left out. `weak_models`: leave the cause and suggestion of some
+    problems empty. `forgets_rules`: how many of the rules to be shortened lose something.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -69,7 +87,7 @@ class Settings(BaseModel):
     log: Path | None = None
 
     time_scale: float = Field(default=1.0, gt=0)
-    latency: tuple[tuple[float, float], ...] = Field(default=LATENCY, min_length=1)
+    latency: Points = Field(default=LATENCY, min_length=1)
     output_rate: float | None = Field(default=None, gt=0)
 
     rpm: int | None = Field(default=None, gt=0)
@@ -92,14 +110,24 @@ class Settings(BaseModel):
     fault_retry_after: float = Field(default=2.0, ge=0)
     hang_seconds: float = Field(default=600.0, gt=0)
 
-    @field_validator("latency")
+    prices: dict[str, Price] = {}
+    bill_lost: bool = False
+
+    fades_from: int | None = Field(default=None, ge=1)
+    fades_as: Literal["wrong", "normal", "missing"] = "wrong"
+    fade_share: float = Field(default=1.0, ge=0, le=1)
+    row_faults: Points = ()
+    weak_models: dict[str, Weakness] = {}
+    forgets_rules: int = Field(default=0, ge=0)
+
+    @field_validator("latency", "row_faults")
     @classmethod
-    def _latency_rises(cls, points: tuple[tuple[float, float], ...]) -> object:
+    def _points_rise(cls, points: Points) -> object:
         tokens = [point[0] for point in points]
         if any(left >= right for left, right in pairwise(tokens)):
             raise ValueError("points must be given by rising number of input tokens")
-        if any(seconds < 0 for _, seconds in points):
-            raise ValueError("seconds must not be negative")
+        if any(value < 0 for _, value in points):
+            raise ValueError("seconds and probabilities must not be negative")
         return points
 
     @field_validator("quota_windows", "outages")
@@ -113,6 +141,10 @@ class Settings(BaseModel):
     def _fits_together(self) -> Self:
         if sum(self.fault_shares.values()) > 1 + 1e-9:
             raise ValueError("fault_shares add up to more than 1")
+        if self.prices and set(self.prices) != set(self.models):
+            raise ValueError(f"prices must name each of the models: {', '.join(self.models)}")
+        if unknown := set(self.weak_models) - set(self.models):
+            raise ValueError(f"weak_models names models not served: {', '.join(sorted(unknown))}")
         if self.request_burst is not None and self.rpm is None:
             raise ValueError("request_burst needs rpm")
         if self.token_burst is not None and self.tpm is None:

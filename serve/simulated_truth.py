@@ -24,6 +24,8 @@ _NAMED_LANGUAGE = re.compile(
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _MOSTLY_HAN = 0.3
 """Share of Han characters from which a text that names no language is taken as Chinese."""
+_WRONG_QUOTE = 40
+"""Characters that a wrong answer quotes."""
 
 
 class Wording(BaseModel):
@@ -106,6 +108,18 @@ def _choose(cause: Cause, text: str, lang: Lang | None) -> Wording:
     return pool[int.from_bytes(digest[:8]) % len(pool)]
 
 
+def _issue(cause: Cause, text: str, lang: Lang | None, quote: str | None) -> dict[str, Any]:
+    wording = _choose(cause, text, lang)
+    return {
+        "event": wording.event,
+        "cause": wording.cause,
+        "basis": cause.basis,
+        "suggestion": wording.suggestion,
+        "severity": cause.severity or ("medium" if cause.outcome == "problem" else "info"),
+        "quote": quote,
+    }
+
+
 def answer_for(truth: Truth, text: str, lang: Lang | None) -> dict[str, Any]:
     """`{"outcome", "issues"}` for a record's text: one issue for each cause that has a phrase in
     it, in the order of the file; the first such cause decides the outcome. The quote is the
@@ -120,16 +134,19 @@ def answer_for(truth: Truth, text: str, lang: Lang | None) -> dict[str, Any]:
         if not found:
             outcome, found = cause.outcome, True
         if cause.answers:
-            wording = _choose(cause, text, lang)
-            issues.append(
-                {
-                    "event": wording.event,
-                    "cause": wording.cause,
-                    "basis": cause.basis,
-                    "suggestion": wording.suggestion,
-                    "severity": cause.severity
-                    or ("medium" if cause.outcome == "problem" else "info"),
-                    "quote": phrase,
-                }
-            )
+            issues.append(_issue(cause, text, lang, phrase))
     return {"outcome": outcome, "issues": issues}
+
+
+def wrong_answer_for(truth: Truth, text: str, lang: Lang | None) -> dict[str, Any]:
+    """`{"outcome", "issues"}` that fit a record of another cause, its quote from this text: what
+    a model says that mixes records up. Where the file has no other cause, the outcome alone is
+    wrong, and there are no issues."""
+    others = [c for c in truth.causes if c.answers and not any(p in text for p in c.phrases)]
+    if not others:
+        right = answer_for(truth, text, lang)["outcome"]
+        return {"outcome": "unclear" if right == "normal" else "normal", "issues": []}
+    digest = hashlib.sha256(f"wrong\0{text}".encode(errors="surrogatepass")).digest()
+    other = others[int.from_bytes(digest[:8]) % len(others)]
+    issue = _issue(other, text, lang, text[:_WRONG_QUOTE].strip() or None)
+    return {"outcome": other.outcome, "issues": [issue]}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -30,8 +31,9 @@ class Verdict:
     """What is sent, when (`delay`, seconds) and how; and what is noted of it.
 
     `status` None: no answer at all. `events`: the pieces of a stream and `pause` the seconds
-    before each. `reserved`: tokens taken from the limit; `good`: keys of the records that the
-    answer is good for, once it is delivered.
+    before each. `model`: the one that wrote, empty where none did; `flaws`: rows of the answer by
+    what is wrong with them. `reserved`: tokens taken from the limit; `good`: keys of the records
+    that the answer is good for, once it is delivered.
     """
 
     status: int | None
@@ -42,7 +44,9 @@ class Verdict:
     delay: float = 0.0
     events: Sequence[bytes] = ()
     pause: float = 0.0
+    model: str = ""
     fault: str | None = None
+    flaws: Counter[str] = field(default_factory=Counter)
     finish_reason: str | None = None
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -103,6 +107,7 @@ def completed(
     `reason`: why it ended, `writing`: seconds to write it, spread over the events of a stream."""
     verdict = Verdict(
         200,
+        model=request.model,
         finish_reason=reason,
         prompt_tokens=usage.tokens_in,
         completion_tokens=usage.tokens_out,

@@ -29,6 +29,13 @@ def simulate(
     truth: Annotated[
         Path | None, typer.Option(help="JSON file: phrases of records and the answers to them.")
     ] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Serve a model of this name.")] = None,
+    price: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[MODEL=]INPUT,CACHED,OUTPUT", help="Per million tokens; /stats has the bill."
+        ),
+    ] = None,
     rpm: Annotated[int | None, typer.Option(help="Requests a minute.")] = None,
     burst: Annotated[int | None, typer.Option(help="Requests at once. [default: rpm]")] = None,
     tpm: Annotated[int | None, typer.Option(help="Tokens a minute.")] = None,
@@ -53,6 +60,9 @@ def simulate(
     fault: Annotated[
         list[str] | None,
         typer.Option(metavar="KIND=SHARE", help="server_error, reset, hang, cut, missing, ..."),
+    ] = None,
+    fades_from: Annotated[
+        int | None, typer.Option(help="Answer records from this place in a request on wrongly.")
     ] = None,
     fault_seed: Annotated[int | None, typer.Option(help="Decides which requests.")] = None,
     log: Annotated[Path | None, typer.Option(help="Write a line of JSON per request.")] = None,
@@ -82,6 +92,9 @@ def simulate(
         "outages": [_window(text) for text in outage] if outage else None,
         "fault_shares": dict(_share(text) for text in fault) if fault else None,
         "fault_seed": fault_seed,
+        "models": model,
+        "prices": dict(_price(text, model) for text in price) if price else None,
+        "fades_from": fades_from,
         "log": log,
         "truth": _json(truth) if truth else None,
     }
@@ -128,6 +141,15 @@ def _share(text: str) -> tuple[str, float]:
         return kind, float(share)
     except ValueError as error:
         raise UsageError(f"--fault {text!r}: use KIND=SHARE, such as reset=0.05") from error
+
+
+def _price(text: str, models: list[str] | None) -> tuple[str, dict[str, str]]:
+    name, _, amounts = text.rpartition("=")
+    parts = amounts.split(",")
+    if len(parts) != 3:
+        raise UsageError(f"--price {text!r}: use [MODEL=]INPUT,CACHED,OUTPUT, such as 2,0.2,3")
+    model = name or (models[0] if models else "simulated")
+    return model, dict(zip(("input", "cached", "output"), parts, strict=True))
 
 
 def _free_port(host: str) -> int:

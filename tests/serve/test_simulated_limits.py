@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serve.simulated_limits import Bucket, latency
+from serve.simulated_limits import Bucket, interpolated
 from serve.simulated_settings import LATENCY
 from tests.serve.simulated_requests import analysis, calling, chat, error
 
@@ -18,11 +18,11 @@ from tests.serve.simulated_requests import analysis, calling, chat, error
     [(0, 0.8), (100, 0.8), (550, 1.0), (1000, 1.2), (4000, 3.1), (8000, 6.2), (10000, 7.9)],
 )
 def test_latency_is_linear_between_the_measured_points(tokens: int, seconds: float) -> None:
-    assert latency(LATENCY, tokens) == pytest.approx(seconds)
+    assert interpolated(LATENCY, tokens) == pytest.approx(seconds)
 
 
 def test_one_point_is_a_constant() -> None:
-    assert latency([(1, 0.5)], 10_000) == 0.5
+    assert interpolated([(1, 0.5)], 10_000) == 0.5
 
 
 @given(
