@@ -2,6 +2,7 @@
 
 analyst.py     the actor, and the built-in analyst in its place
 dispatch.py    records in, results out: recall, packs formed when their permit comes
+ +- outcomes.py    what becomes of each record
  +- waiting.py     what waits for a permit; entries.py: one record on its way
  +- requests.py    items -> the request that asks about them
  +- learning.py    what replies teach for the packs that follow

@@ -1,0 +1,181 @@
+"""What becomes of each record: recalled, waiting, kept, split, failed, left unasked.
+
+Invariant: every record that is admitted ends exactly once; every answer that is used is in the
+store before its record's result is handed on; of records with equal keys one is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from job.analyse.contract import Fail, Keep, Split, Step, Stop, Wait
+from job.analyse.entries import Entry
+from job.analyse.parts import MAX_PARTS, split_item
+from job.analyse.stored import AskSettings, Store, Stored, decode, encode, record_key
+from job.analyse.waiting import Waiting
+from job.pack import Fit, Item, make_item
+from job.progress import Progress
+from job.records import Record, Result
+from serve.ask.errors import AskError
+
+
+@dataclass(slots=True)
+class Outcomes:
+    """The records that are on their way, and how each ends. `on_stop`: called when nothing more is
+    to be asked; `stopped`: why that is, None while it is not."""
+
+    store: Store
+    settings: AskSettings
+    fit: Fit
+    waiting: Waiting
+    progress: Progress
+    on_stop: Callable[[], None]
+    stopped: AskError | str | None = None
+    _entries: dict[bytes, Entry] = field(default_factory=dict)
+    _owners: dict[Item, Entry] = field(default_factory=dict)
+
+    def admit(self, records: Sequence[Record]) -> tuple[list[asyncio.Future[Result]], list[Entry]]:
+        """The futures of the results of `records`, and the entries that nobody waits for yet."""
+        ends: list[asyncio.Future[Result]] = []
+        fresh: list[Entry] = []
+        for record in records:
+            key = record_key(record, self.settings)
+            entry = Entry(record, key, asyncio.get_running_loop().create_future())
+            ends.append(entry.future)
+            entry.future.add_done_callback(self._count)
+            held = self._entries.setdefault(key, entry)
+            if held is entry:
+                fresh.append(entry)
+            else:
+                held.followers.append(entry)
+        return ends, fresh
+
+    async def recall(self, entries: Sequence[Entry]) -> None:
+        """End the entries whose answers are stored, and let the others wait to be asked."""
+        keys = [entry.key for entry in entries]
+        known: dict[bytes, bytes] = {}
+        try:
+            known = await self.store.get_many(keys, self.settings.since)
+        except Exception as error:
+            self.stop(f"the store of answers failed: {error}")
+        for entry in entries:
+            stored = decode(known[entry.key]) if entry.key in known else None
+            if stored is not None:
+                entry.recall(stored)
+                self._drop(entry)
+            elif self.stopped is not None:
+                entry.leave_unasked(str(self.stopped))
+                self._drop(entry)
+            else:
+                self._enqueue(entry)
+
+    def stop(self, reason: AskError | str) -> None:
+        """Ask nothing more; all that waits stays unasked."""
+        if self.stopped is None:
+            self.stopped = reason
+        self.on_stop()
+        for item in self.waiting.drain():
+            self.leave(item)
+
+    def owns(self, item: Item) -> bool:
+        """Whether the record of `item` still waits for its answer."""
+        return item in self._owners
+
+    @property
+    def idle(self) -> bool:
+        """Whether no record is on its way."""
+        return not self._owners
+
+    async def do(self, steps: Sequence[Step], model: str) -> None:
+        """Carry the steps out; used answers, which `model` gave, are stored first."""
+        finished: list[Entry] = []
+        for step in steps:
+            if isinstance(step, Keep):
+                entry = self._owners.pop(step.item, None)
+                if entry is not None and entry.keep(step.item, step.answer, step.review):
+                    finished.append(entry)
+            elif isinstance(step, Fail):
+                entry = self._owners.pop(step.item, None)
+                if entry is not None:
+                    entry.fail(step.reason, step.message, step.item.attempts)
+                    self._drop(entry)
+            elif isinstance(step, Stop) or self.stopped is not None:
+                if isinstance(step, Stop):
+                    self.stop(step.error)
+                for item in [step.item] if isinstance(step, Split) else step.items:
+                    self.leave(item)
+            elif isinstance(step, Split):
+                self._split(step.item, self._owners[step.item])
+            elif isinstance(step, Wait):
+                for item in step.items:
+                    self.waiting.push(item, step.last)
+            else:
+                self.waiting.push_batch(step, first=self.progress.first is None)
+        await self._finish(finished, model)
+
+    async def _finish(self, entries: Sequence[Entry], model: str) -> None:
+        """Store the answers of `entries`, then end them."""
+        stored = [(entry, Stored(entry.merged(), entry.review, model)) for entry in entries]
+        if stored:
+            rows = [(entry.key, encode(value)) for entry, value in stored]
+            try:
+                await self.store.put_many(rows, replace=self.settings.since is not None)
+            except Exception as error:
+                self.stop(f"the store of answers failed: {error}")
+        for entry, value in stored:
+            entry.answer(value)
+            self._drop(entry)
+
+    def _enqueue(self, entry: Entry) -> None:
+        item = make_item(entry.record)
+        if item.line_tokens > self.fit.max_part(item.record.kind):
+            self._split(item, entry)
+        else:
+            self._own(item, entry)
+            self.waiting.push(item)
+
+    def _own(self, item: Item, entry: Entry) -> None:
+        entry.open.add(item)
+        self._owners[item] = entry
+
+    def _split(self, item: Item, entry: Entry) -> None:
+        """Replace `item` by its parts."""
+        entry.open.discard(item)
+        self._owners.pop(item, None)
+        pieces = split_item(item, self.fit)
+        if pieces is None or entry.parts + len(pieces) > MAX_PARTS:
+            entry.fail("too_large", None, item.attempts)
+            self._drop(entry)
+            return
+        self.progress.splits += 1
+        for piece in pieces:
+            self._own(piece, entry)
+            self.waiting.push(piece)
+
+    def leave(self, item: Item) -> None:
+        """End the record of `item` unasked, unless a usable answer to it was paid for."""
+        entry = self._owners.pop(item, None)
+        if entry is None:
+            return
+        if item.draft is not None and entry.keep(item, item.draft, review=True):
+            entry.answer(Stored(entry.merged(), review=True, model=self.settings.model))
+        else:
+            entry.leave_unasked(str(self.stopped))
+        self._drop(entry)
+
+    def leave_all(self) -> None:
+        """`leave` every record that is still on its way."""
+        for item in list(self._owners):
+            self.leave(item)
+
+    def _drop(self, entry: Entry) -> None:
+        for item in entry.open:
+            self._owners.pop(item, None)
+        if self._entries.get(entry.key) is entry:
+            del self._entries[entry.key]
+
+    def _count(self, end: asyncio.Future[Result]) -> None:
+        via = end.result().via
+        setattr(self.progress, via, getattr(self.progress, via) + 1)
