@@ -26,7 +26,7 @@ from job.config_file import (
 from job.errors import UsageError
 from job.flags import Flags
 from job.history.known import KNOWN_FILE, load_known
-from job.own_instructions import read_instructions
+from job.own_instructions import check_compression, read_instructions
 from job.pack import Mode
 from job.provider_choice import choose_provider
 from job.records import KINDS, Kind
@@ -98,6 +98,8 @@ def resolve(flags: Flags) -> Settings:
         raise UsageError(f"--since {since} is not before --until {until}: no record lies between")
     name, provider, models = choose_provider(flags, config)
     mode = flags.mode or config.run.mode
+    own = read_instructions(flags.instructions or config.run.instructions)
+    compress = flags.compress_instructions or config.run.compress_instructions
     return Settings(
         inputs=inputs,
         out=Place.of(_dated(flags.out or config.run.out or "retro", reference)),
@@ -123,8 +125,8 @@ def resolve(flags: Flags) -> Settings:
         pack_tokens=flags.pack_tokens,
         max_spend=_money(flags.max_spend or config.run.max_spend),
         deadline=_deadline(flags.deadline, zone),
-        own_instructions=read_instructions(flags.instructions or config.run.instructions),
-        compress_instructions=flags.compress_instructions or config.run.compress_instructions,
+        own_instructions=own,
+        compress_instructions=check_compression(compress, own),
         canary=_canary(flags.canary or config.run.canary, mode),
         mask=flags.mask,
         privacy=config.privacy,

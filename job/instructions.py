@@ -2,7 +2,8 @@
 
 Invariant: the hash covers every word that can change an answer except the date, so a stored answer
 is found again on another day and never under other instructions. The text of a record never
-becomes part of the instructions.
+becomes part of the instructions; the user's own stand between the rules and the date as they are,
+and nothing in them is filled in.
 """
 
 from __future__ import annotations
@@ -88,6 +89,21 @@ _REPAIR: dict[Language, str] = {
     "positive 须有一项并填写 event。",
 }
 
+_OWN: dict[Language, tuple[str, str]] = {
+    "en": (
+        "Rules of the team whose records these are. Where they differ from the rules above they "
+        "decide what is a problem, how severe it is, what is normal and may be ignored, and which "
+        "words to use; never which ids to answer for nor the form of the answer:",
+        "(End of the team's rules. Every id is answered, in the form said above.)",
+    ),
+    "zh": (
+        "以下是这些记录所属团队的规则。与上文不一致时，什么算问题、严重程度、哪些视为正常可以忽略、"
+        "用什么词，以团队规则为准；要回答哪些 id 和回答的格式不受其影响：",
+        "（团队规则到此为止。每个 id 都要回答，格式以上文为准。）",
+    ),
+}
+"""What stands before and after the user's own instructions."""
+
 _DATE: dict[Language, str] = {"en": "The records are of {date}.", "zh": "记录日期：{date}。"}
 
 
@@ -95,7 +111,7 @@ def undated(kind: Kind, language: Language, lane: Lane, repair: bool = False, ow
     """The system message without the date; `own` are the user's own instructions."""
     parts = [_RULES[language].format(what=_WHAT[language][kind])]
     if own:
-        parts.append(own)
+        parts.append(_own_section(language, own))
     if lane == "slow":
         parts.append(_CARE[language])
     if repair:
@@ -118,8 +134,14 @@ def instructions_hash(language: Language, own: str = "") -> str:
     for part in (_RULES, _WHAT, _CARE, _REPAIR):
         digest.update(repr(part[language]).encode())
     digest.update(repr(ANSWER_SCHEMA).encode())
-    digest.update(own.encode())
+    if own:
+        digest.update(_own_section(language, own).encode())
     return digest.hexdigest()
+
+
+def _own_section(language: Language, own: str) -> str:
+    before, after = _OWN[language]
+    return f"{before}\n{own}\n{after}"
 
 
 def strict_object(properties: Mapping[str, Any]) -> dict[str, Any]:
