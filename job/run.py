@@ -49,8 +49,11 @@ from job.themes.table import write_themes
 from job.timing import Stations
 from job.write import write_json
 from serve.ask.ask import CallCounts
+from serve.ask.contract import Usage
 from serve.ask.errors import Misconfigured
-from serve.ask.settings import Prices, api_key
+from serve.ask.price_table import prices_of
+from serve.ask.settings import api_key
+from serve.ask.spend import cost_of
 
 LOOK_SECONDS = 2.0
 """The progress waits so long for the board: four looks."""
@@ -226,10 +229,10 @@ def _sources(plan: RunPlan, folder: RunFolder) -> list[tuple[dict[str, Any], Sli
 
 def _usd(settings: Settings, calls: CallCounts) -> float | None:
     """What the calls cost, where the provider's prices are known in US dollars."""
-    prices: Prices | None = settings.provider.prices if settings.provider else None
-    if prices is None or prices.currency != "USD":
-        return 0.0 if settings.provider is None else None
-    cached = prices.input if prices.cached is None else prices.cached
-    fresh = calls.tokens_in - calls.tokens_cached
-    total = fresh * prices.input + calls.tokens_cached * cached + calls.tokens_out * prices.output
-    return round(total / 1e6, 6)
+    if settings.provider is None:
+        return 0.0
+    known = prices_of(settings.provider, settings.model)
+    if known is None or known.prices.currency != "USD":
+        return None
+    usage = Usage(calls.tokens_in, calls.tokens_out, calls.tokens_cached)
+    return float(round(cost_of(usage, known.prices), 6))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
+from decimal import Decimal
 from ipaddress import ip_address
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -51,14 +53,22 @@ class LimitSettings(_Strict):
         return Limits(**self.model_dump())
 
 
+Price = Annotated[Decimal, Field(ge=0, decimal_places=6)]
+"""Six decimals a million tokens: what a token costs is exact to the twelfth."""
+
+
 class Prices(_Strict):
     """Money per million tokens."""
 
-    currency: str = "USD"
-    input: Annotated[float, Field(ge=0)] = 0.0
-    cached: Annotated[float, Field(ge=0)] | None = None
+    currency: Annotated[str, Field(min_length=1, max_length=8, pattern=r"^\S+$")] = "USD"
+    input: Price = Decimal(0)
+    cached: Price | None = None
     """Input the provider had cached; None: as `input`."""
-    output: Annotated[float, Field(ge=0)] = 0.0
+    output: Price = Decimal(0)
+
+
+ANY_MODEL = "*"
+"""Among the prices of a provider: those of the models that are not named."""
 
 
 TIERS = ("fast", "balanced", "powerful")
@@ -93,7 +103,8 @@ class Provider(_Strict):
     """Tokens of one answer at most; None: whatever the context leaves."""
     json_mode: Annotated[Literal["auto", "schema", "object", "words"], Field(alias="json")] = "auto"
     extra_body: dict[str, Any] = {}
-    prices: Prices | None = None
+    prices: dict[str, Prices] | None = None
+    """By model; also written as one set of prices for all of them."""
     tiers: Tiers | None = None
     """For requests that leave the choice of the model open."""
 
@@ -124,6 +135,23 @@ class Provider(_Strict):
         # Not repeated: who misunderstands the setting writes the key itself here.
         if value is not None and not _VARIABLE.fullmatch(value):
             raise ValueError("it takes the name of an environment variable, not the key itself")
+        return value
+
+    @field_validator("prices", mode="before")
+    @classmethod
+    def _by_model(cls, value: Any) -> Any:
+        """One set of prices as those of any model."""
+        if isinstance(value, Prices):
+            return {ANY_MODEL: value}
+        if not isinstance(value, Mapping) or any(isinstance(v, Mapping) for v in value.values()):
+            return value
+        return value if any(isinstance(v, Prices) for v in value.values()) else {ANY_MODEL: value}
+
+    @field_validator("prices")
+    @classmethod
+    def _one_currency(cls, value: dict[str, Prices] | None) -> dict[str, Prices] | None:
+        if value is not None and len({prices.currency for prices in value.values()}) != 1:
+            raise ValueError("prices of one provider must be in one currency")
         return value
 
     @model_validator(mode="after")

@@ -1,0 +1,240 @@
+"""The cap: whatever calls cost at worst, in whatever order they end, it holds."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serve.ask.contract import Usage
+from serve.ask.price_table import AS_OF, LIST_PRICES, prices_of
+from serve.ask.settings import Prices, Provider
+from serve.ask.spend import (
+    SAFETY,
+    SLACK_SECONDS,
+    Budget,
+    Call,
+    Ended,
+    cost_of,
+    expected_cost,
+    round_exactly,
+    split_exactly,
+)
+
+PRICES = Prices(input=Decimal(2), cached=Decimal("0.2"), output=Decimal(3))
+UNIT = Decimal("1e-12")
+
+
+def _call(estimate: int = 1000, output: int = 500, seconds: float = 60.0) -> Call:
+    return Call("m", estimate, output, seconds)
+
+
+def _budget(cap: str | None, spent: str = "0") -> Budget:
+    return Budget(None if cap is None else Decimal(cap), {"m": PRICES}, spent=Decimal(spent))
+
+
+def test_cost_is_exact_to_the_last_digit() -> None:
+    usage = Usage(tokens_in=1001, tokens_out=7, cached=1)
+    assert cost_of(usage, PRICES) == Decimal("0.0020212")
+    without = Prices(input=Decimal("0.1"), output=Decimal("0.2"))
+    assert cost_of(Usage(3, 0, 3), without) == Decimal("0.0000003")
+    assert expected_cost(1e6, 1e6, PRICES) == Decimal(5)
+
+
+def test_prices_come_from_the_configuration_or_else_from_the_vendors_list() -> None:
+    own = {"base_url": "https://api.openai.com/v1", "models": ["gpt-4.1"]}
+    listed = prices_of(Provider.model_validate(own), "gpt-4.1")
+    assert listed is not None
+    assert (listed.prices.input, listed.origin) == (Decimal("2.00"), "list")
+    assert prices_of(Provider.model_validate(own), "gpt-4.1-2025-04-14") is None
+    proxy = {"base_url": "https://llm.example/v1", "models": ["gpt-4.1"]}
+    assert prices_of(Provider.model_validate(proxy), "gpt-4.1") is None
+    named = Provider.model_validate(own | {"prices": {"small": {"input": 1, "output": 1}}})
+    assert prices_of(named, "gpt-4.1") is None
+    all_models = Provider.model_validate(own | {"prices": {"currency": "CNY", "input": 1.1}})
+    known = prices_of(all_models, "any")
+    assert known is not None
+    assert (known.prices.input, known.prices.currency) == (Decimal("1.1"), "CNY")
+
+
+def test_list_prices_are_dated_us_dollars() -> None:
+    assert AS_OF.year >= 2026
+    for models in LIST_PRICES.values():
+        for prices in models.values():
+            assert prices.currency == "USD"
+            assert 0 < (prices.cached or 0) < prices.input < prices.output
+
+
+@pytest.mark.parametrize(
+    "prices",
+    [
+        {"input": math.nan},
+        {"input": -1},
+        {"input": 1 / 3},
+        {"inptu": 1},
+        {"a": {"input": 1}, "b": {"input": 1, "currency": "CNY"}},
+    ],
+)
+def test_prices_that_make_no_sense_are_refused(prices: object) -> None:
+    with pytest.raises(ValueError, match="prices"):
+        Provider.model_validate({"base_url": "https://x/v1", "models": ["a"], "prices": prices})
+
+
+def test_a_reservation_is_the_worst_a_call_may_cost_and_learns_from_the_providers_count() -> None:
+    budget = _budget(None)
+    assert budget.worst(_call()) == cost_of(Usage(int(1000 * SAFETY), 500), PRICES)
+    budget.enqueue("a", _call())
+    budget.step(0.0)
+    budget.settle("a", "answered", Usage(1200, 10))
+    assert budget.worst(_call()) == cost_of(Usage(1320, 500), PRICES)
+    budget.enqueue("b", _call())
+    budget.step(0.0)
+    budget.settle("b", "answered", Usage(900, 10))
+    assert budget.worst(_call()) == cost_of(Usage(1320, 500), PRICES)
+
+
+def test_what_does_not_fit_now_waits_and_what_never_will_is_refused() -> None:
+    budget = _budget("0.010")  # a call is 0.0055 at worst
+    for ticket in "abc":
+        budget.enqueue(ticket, _call())
+    step = budget.step(0.0)
+    assert (list(step.granted), step.refused) == (["a"], ())
+    assert step.wake_at == 60.0 + SLACK_SECONDS
+    budget.settle("a", "free")
+    step = budget.step(1.0)
+    assert (list(step.granted), step.refused) == (["b"], ())
+    assert budget.spent == 0
+    budget.settle("b", "unconfirmed")
+    assert budget.spent == Decimal("0.0055")
+    step = budget.step(2.0)
+    assert (list(step.granted), step.refused) == ([], ("c",))
+    assert budget.closed
+
+
+def test_nothing_is_granted_once_the_cap_was_reached() -> None:
+    budget = _budget("0.006", spent="0.001")
+    budget.enqueue("big", _call())
+    assert budget.step(0.0).refused == ("big",)
+    budget.enqueue("small", _call(1, 1))
+    assert budget.step(0.0).refused == ("small",)
+
+
+def test_a_call_whose_caller_is_gone_counts_as_spent_and_holds_nobody_up() -> None:
+    budget = _budget("0.010")
+    budget.enqueue("lost", _call())
+    budget.enqueue("next", _call())
+    at = budget.step(0.0).wake_at
+    step = budget.step(at)
+    assert (step.granted, step.refused) == ({}, ("next",))
+    assert budget.spent == Decimal("0.0055")
+    assert budget.settle("lost", "answered", Usage(100, 10)) == Decimal("0.00023")
+    assert budget.spent == Decimal("0.00023")
+
+
+def test_a_settlement_that_is_repeated_counts_once() -> None:
+    budget = _budget(None)
+    budget.enqueue("a", _call())
+    budget.step(0.0)
+    assert budget.settle("a", "answered", Usage(1000, 0)) == Decimal("0.002")
+    assert budget.settle("a", "unconfirmed") is None
+    assert budget.spent == Decimal("0.002")
+
+
+_ACTIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["ask", "answer", "free", "lose", "withdraw", "wait", "crash"]),
+        st.integers(1, 4000),
+        st.integers(0, 2000),
+    ),
+    max_size=60,
+)
+
+
+@given(_ACTIONS, st.integers(1, 40))
+def test_no_schedule_of_calls_losses_and_crashes_exceeds_the_cap(
+    actions: list[tuple[str, int, int]], milli: int
+) -> None:
+    cap = Decimal(milli) / 1000
+    budget, now = Budget(cap, {"m": PRICES}), 0.0
+    on_wire: dict[str, Call] = {}
+    open_amounts: dict[str, Decimal] = {}
+    billed = Decimal(0)  # by a provider that bills whatever it may
+    over = Decimal(0)
+    answered = 0
+    for number, (what, tokens, output) in enumerate(actions):
+        some = next(iter(on_wire), None)
+        if what == "ask":
+            call = _call(tokens, output)
+            on_wire[f"t{number}"] = call
+            budget.enqueue(f"t{number}", call)
+        elif what == "wait":
+            now += tokens / 20
+        elif what == "crash":
+            # The host is gone; the next one knows what was written of the attempts in flight.
+            budget = Budget(cap, {"m": PRICES}, spent=over, closed=budget.closed)
+            on_wire = {ticket: on_wire[ticket] for ticket in open_amounts}
+            for ticket, amount in open_amounts.items():
+                budget.reopen(ticket, on_wire[ticket], amount, now)
+        elif some is not None and some in open_amounts:
+            call, amount = on_wire.pop(some), open_amounts.pop(some)
+            ended: Ended = "unconfirmed"
+            usage, counts = None, amount
+            if what == "answer":
+                # At most what the reservation allows for.
+                usage = Usage(call.estimate_in, min(output, call.max_output))
+                ended, counts = "answered", cost_of(usage, PRICES)
+                answered += 1
+            elif what == "free":
+                ended, counts = "free", Decimal(0)
+            elif what == "withdraw":
+                budget.withdraw(some)  # it was granted meanwhile: given back unused
+                ended, counts = "free", Decimal(0)
+            assert budget.settle(some, ended, usage) == counts
+            billed += counts
+            over += counts
+        step = budget.step(now)
+        for ticket, granted in step.granted.items():
+            assert granted is not None
+            open_amounts[ticket] = granted
+        for ticket in step.refused:
+            del on_wire[ticket]
+        at_worst = billed + sum(open_amounts.values(), Decimal(0))
+        assert at_worst <= cap
+        assert budget.spent + budget.reserved == over + sum(open_amounts.values(), Decimal(0))
+
+
+_WEIGHTS = st.dictionaries(
+    st.tuples(st.sampled_from(["operation", "feedback"]), st.text(max_size=2)),
+    st.floats(0, 1e9),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(st.integers(0, 10**15), _WEIGHTS)
+def test_shares_of_an_amount_add_up_to_it(
+    units: int, weights: dict[tuple[str, str], float]
+) -> None:
+    amount = units * UNIT
+    shares = split_exactly(amount, weights, UNIT)
+    assert sum(shares.values(), Decimal(0)) == amount
+    total = sum(map(Fraction, weights.values()))
+    if total > 0:
+        for whom, share in shares.items():
+            exact = Fraction(amount) * Fraction(weights[whom]) / total
+            assert abs(Fraction(share) - exact) <= 2 * Fraction(UNIT)
+
+
+@given(st.dictionaries(st.text(max_size=3), st.integers(0, 10**13), max_size=6))
+def test_rounded_amounts_add_up_to_the_total_rounded_up(units: dict[str, int]) -> None:
+    unit = Decimal("0.000001")
+    amounts = {name: n * UNIT for name, n in units.items()}
+    rounded = round_exactly(amounts, unit)
+    total, exact = sum(rounded.values(), Decimal(0)), sum(amounts.values(), Decimal(0))
+    assert 0 <= total - exact < unit
+    for name, value in rounded.items():
+        assert abs(value - amounts[name]) <= unit
