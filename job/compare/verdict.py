@@ -1,0 +1,107 @@
+"""Good, bad or undecided: what a comparison comes to, and why. Pure.
+
+The yardstick of agreement is the model's own noise: the first side is asked once more about a part
+of the records, and the other side may agree with it by TOLERATED less than it agrees with itself.
+
+Invariant: where the two sides answer alike, each reason for "bad" is given 1 time in 100 at most;
+a reason is one word of a fixed set (`job/report` has a sentence for each in both languages).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from job.compare.chance import least_difference, sign_test
+from job.compare.positions import ALPHA, Fade
+
+Word = Literal["good", "bad", "undecided"]
+Reason = Literal[
+    "alike", "fades", "more_failed", "more_review", "differs", "maybe_differs", "too_few"
+]
+LEAST_RECORDS = 40
+"""Records that both sides answered; from fewer nothing follows."""
+TOLERATED = 0.05
+"""By how much less the second side may agree with the first than the first with itself."""
+MORE_FAILED = 0.01
+MORE_REVIEW = 0.02
+"""By how much the share of records that fail, or that a person should review, may grow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What follows. `position` of `longest`, `before`, `after`: where answers fade, where that is
+    the reason; of any other reason `before` is what the first side has and `after` the second (of
+    agreement: what the first has with itself, and the second with it)."""
+
+    word: Word
+    reason: Reason
+    before: float = 0.0
+    after: float = 0.0
+    position: int | None = None
+    longest: int | None = None
+
+    @property
+    def bad(self) -> bool:
+        """Whether the second side should not be used."""
+        return self.word == "bad"
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it."""
+        return {
+            "verdict": self.word,
+            "reason": self.reason,
+            "before": round(self.before, 4),
+            "after": round(self.after, 4),
+            "position": self.position,
+            "longest_pack": self.longest,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """In how many of `of` records something befell one side alone, and how often each."""
+
+    first: int
+    second: int
+    only_first: int
+    only_second: int
+    of: int
+
+    def beyond(self, tolerated: float) -> bool:
+        """Whether the second side has more of it than is tolerated, and not by chance."""
+        more = (self.second - self.first) / self.of if self.of else 0.0
+        return more > tolerated and sign_test(self.only_second, self.only_first) <= ALPHA
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """Records of which both sides say the same, of those that both answered; and those of which
+    the first says the same twice, of those it was asked about twice."""
+
+    same: int
+    of: int
+    itself: int
+    itself_of: int
+
+
+def decide(fade: Fade | None, failed: Grown, review: Grown, agreed: Agreed) -> Verdict:
+    """The verdict; the first reason that holds is given, the one that says most about what to do
+    before the others."""
+    if fade is not None and fade.found:
+        return Verdict("bad", "fades", fade.before, fade.after, fade.position, fade.longest)
+    for reason, grown, tolerated in _grown(failed, review):
+        if grown.beyond(tolerated):
+            return Verdict("bad", reason, grown.first / grown.of, grown.second / grown.of)
+    if min(agreed.of, agreed.itself_of) < LEAST_RECORDS:
+        return Verdict("undecided", "too_few", agreed.of, agreed.of)
+    own, other = agreed.itself / agreed.itself_of, agreed.same / agreed.of
+    if own - other <= TOLERATED:
+        return Verdict("good", "alike", own, other)
+    if least_difference(agreed.itself, agreed.itself_of, agreed.same, agreed.of) > 0:
+        return Verdict("bad", "differs", own, other)
+    return Verdict("undecided", "maybe_differs", own, other)
+
+
+def _grown(failed: Grown, review: Grown) -> tuple[tuple[Reason, Grown, float], ...]:
+    return ("more_failed", failed, MORE_FAILED), ("more_review", review, MORE_REVIEW)
