@@ -24,7 +24,7 @@ from job.analyse.waiting import LINGER_SECONDS, Waiting
 from job.pack import Fit, Item
 from job.progress import BusyClock, Progress
 from job.records import Record, Result
-from job.validate import validate
+from job.validate import Verdict, validate
 from serve.ask.ask import Asker
 from serve.ask.contract import Class, Reply, Request
 from serve.ask.errors import AskError, Misconfigured, Refused
@@ -40,7 +40,8 @@ class Dispatcher:
     """Asks about records with as few calls as the contract allows. Lives on one event loop.
 
     `wanted` is asked before each call: False ends the asking, since nobody waits for the answers.
-    `linger`: see `waiting.py`.
+    `linger`: see `waiting.py`. `witness` sees what each reply to a pack is worth, its items in the
+    order in which they were sent.
     """
 
     asker: Asker
@@ -49,6 +50,7 @@ class Dispatcher:
     fit: Fit
     wanted: Callable[[], bool] = lambda: True
     linger: float = LINGER_SECONDS
+    witness: Callable[[Sequence[Item], Verdict], None] = lambda items, verdict: None
     progress: Progress = field(default_factory=Progress)
     learning: Learning = field(init=False)
     _waiting: Waiting = field(init=False)
@@ -151,6 +153,7 @@ class Dispatcher:
         texts = {key: item.text for key, item in local.items()}
         verdict = validate(reply.text, reply.finish_reason, texts)
         self.learning.observe(items, request, reply, verdict)
+        self.witness(items, verdict)
         room = self.fit.room(items[0].record.kind, lane_of(items), wire_tokens(items))
         limited = self.asker.capabilities.output_limit != "none"
         return after_reply(local, verdict, repair, limited and request.max_output < room)
