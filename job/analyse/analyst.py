@@ -20,7 +20,7 @@ from job import extractive
 from job.analyse.dispatch import Dispatcher
 from job.analyse.owner import Owner
 from job.analyse.requests import instruction_tokens
-from job.analyse.stored import AskSettings
+from job.analyse.stored import AskSettings, Store
 from job.instructions import Language
 from job.pack import Fit
 from job.records import Record, Result, results_to_table, table_to_records
@@ -28,6 +28,7 @@ from serve.ask.answers_actor import RayAnswers
 from serve.ask.ask import Asker
 from serve.ask.errors import Misconfigured
 from serve.ask.limiter_actor import RayPermits
+from serve.ask.limiter_host import Permits
 from serve.ask.settings import Provider, key_variable
 
 POST_SECONDS = 0.5
@@ -80,17 +81,9 @@ class Analyse:
         settings = self._settings
         provider = settings.provider
         permits = RayPermits(provider.base_url, key_variable(provider), provider.limits.to_limits())
-        fit = Fit(
-            context=provider.context,
-            max_output=provider.max_output,
-            instructions=instruction_tokens(settings.ask.language, settings.ask.own),
-            mode=settings.ask.mode,
-        )
-        if settings.pack_tokens is not None:
-            fit = fit.with_pack_tokens(settings.pack_tokens)
-        asker = Asker(provider, settings.ask.best_model, permits)
         store = RayAnswers(settings.answers)
-        return Dispatcher(asker, store, settings.ask, fit, settings.owner.watch().alive)
+        alive = settings.owner.watch().alive
+        return make_dispatcher(provider, settings.ask, settings.pack_tokens, permits, store, alive)
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -123,6 +116,27 @@ class Analyse:
             dispatcher.stop(stop)
         elif dispatcher.stopped is not None:
             await board.stop.remote(str(dispatcher.stopped), exit_code_of(dispatcher.stopped))
+
+
+def make_dispatcher(
+    provider: Provider,
+    ask: AskSettings,
+    pack_tokens: int | None,
+    permits: Permits,
+    store: Store,
+    wanted: Callable[[], bool] = lambda: True,
+) -> Dispatcher:
+    """Who asks `provider` as `ask` says. `pack_tokens`: see `AnalyseSettings`; `wanted`: see
+    `Dispatcher`."""
+    fit = Fit(
+        context=provider.context,
+        max_output=provider.max_output,
+        instructions=instruction_tokens(ask.language, ask.own),
+        mode=ask.mode,
+    )
+    if pack_tokens is not None:
+        fit = fit.with_pack_tokens(pack_tokens)
+    return Dispatcher(Asker(provider, ask.best_model, permits), store, ask, fit, wanted)
 
 
 def exit_code_of(reason: object) -> int:
