@@ -15,6 +15,7 @@ from typing import Literal
 
 import orjson
 
+from job.call_seconds import CallSeconds
 from job.records import Answer, Kind, Lane, Record
 from job.reserve import Reserve
 from serve.ask import tokens
@@ -86,6 +87,7 @@ class Fit:
     wire: dict[Lane, int] = field(default_factory=lambda: dict(WIRE_TOKENS))
     mode: Mode = "packed"
     reserve: Reserve = field(default_factory=Reserve)
+    seconds: CallSeconds = field(default_factory=CallSeconds)
     ratio: float = 1.0
     overhead: int = 0
     """Input tokens beside instructions and records: of a schema that has to go in words."""
@@ -105,7 +107,7 @@ class Fit:
         """Whether `n` records of `wire` tokens together make one pack."""
         if n > 1 and (self.mode == "single" or wire * self.ratio > self.wire[lane]):
             return False
-        needed = self.reserve.needed(kind, n)
+        needed = self.reserve.needed(kind, lane, n)
         if self.max_output is not None and needed > self.max_output and n > 1:
             return False
         fixed = self.input_tokens(kind, lane, wire)
@@ -113,7 +115,7 @@ class Fit:
 
     def max_part(self, kind: Kind) -> int:
         """Wire tokens of the biggest part of a split record."""
-        reserve = self.reserve.needed(kind, 1)
+        reserve = self.reserve.needed(kind, "slow", 1)
         room = (self.context - reserve - MARGIN_TOKENS) / self.ratio
         fixed = self.instructions[kind, "slow"] + self.overhead
         return int(min(self.wire["slow"], room - fixed))
@@ -126,7 +128,7 @@ class Fit:
     def max_answer(self, kind: Kind, lane: Lane, wire: int, n: int, tries: int = 0) -> int:
         """What to ask for as the longest answer: twice the reserve, doubled with every try, as far
         as there is room: a cut answer costs a second call, unused room costs nothing."""
-        wanted = 2 * self.reserve.needed(kind, n) + MARGIN_TOKENS
+        wanted = 2 * self.reserve.needed(kind, lane, n) + MARGIN_TOKENS
         return min(wanted << tries, self.room(kind, lane, wire))
 
     def input_tokens(self, kind: Kind, lane: Lane, wire: int) -> int:
@@ -146,13 +148,15 @@ class Fit:
             fitting -= 1
         return self.request_tokens(kind, lane, int(mean * fitting), fitting)
 
-    def observe_output(self, kind: Kind, tokens_out: int, weights: Mapping[str, int]) -> None:
+    def observe_output(
+        self, kind: Kind, lane: Lane, tokens_out: int, weights: Mapping[str, int]
+    ) -> None:
         """Learn from a whole reply of `tokens_out` (0: the provider does not say), shared out by
         the bytes of each answer in `weights`."""
         total = sum(weights.values())
         for weight in weights.values():
             share = tokens_out * weight / total if tokens_out else weight / BYTES_A_TOKEN
-            self.reserve.observe(kind, math.ceil(share))
+            self.reserve.observe(kind, lane, math.ceil(share))
 
 
 class Window:

@@ -23,6 +23,7 @@ Severity = Literal["info", "low", "medium", "high", "critical"]
 Via = Literal["answered", "recalled", "folded", "review", "failed", "unasked"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
+LANES: tuple[Lane, ...] = get_args(Lane)
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """From the least to the most severe."""

@@ -25,5 +25,5 @@ class Learning:
         """Learn from the reply to `request` about `items`, judged as `verdict`."""
         self.fit.observe_input(request.estimate_in, reply.usage.tokens_in)
         if verdict.whole:
-            kind = items[0].record.kind
-            self.fit.observe_output(kind, reply.usage.tokens_out, verdict.weights)
+            kind, lane = items[0].record.kind, items[0].record.lane
+            self.fit.observe_output(kind, lane, reply.usage.tokens_out, verdict.weights)

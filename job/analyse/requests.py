@@ -17,11 +17,6 @@ from job.records import KINDS, Kind, Lane
 from serve.ask import tokens
 from serve.ask.contract import Request
 
-ANSWER_SECONDS = 15.0
-TOKENS_A_SECOND = 20.0
-LONGEST_SECONDS = 60.0
-"""Timeout of a call: 15 s + reserve / 20 tokens a second, at most 60 s, twice that in the slow
-lane (DESIGN 4)."""
 SCHEMA_TOKENS = tokens.count(orjson.dumps(ANSWER_SCHEMA).decode()) + 20
 """What the schema takes in the system message, where the provider has no mode for it."""
 DATE_TOKENS = 20
@@ -47,14 +42,15 @@ def build_request(items: Sequence[Item], ask: AskSettings, fit: Fit, repair: boo
         for number, item in enumerate(items, 1)
     ]
     wire = wire_tokens(items) + (ISO_DATE_TOKENS * len(items) if dated else 0)
-    reserve = fit.reserve.needed(kind, len(items))
-    seconds = min(LONGEST_SECONDS, ANSWER_SECONDS + reserve / TOKENS_A_SECOND)
+    reserve = fit.reserve.needed(kind, lane, len(items))
+    tokens_about = fit.input_tokens(kind, lane, wire) + fit.reserve.expected(kind, lane, len(items))
+    given_up = any(item.rounds for item in items)
     return Request(
         system=system_message(kind, ask.language, lane, dates_of(items), repair, ask.own),
         user="\n".join(lines),
         max_output=fit.max_answer(kind, lane, wire, len(items), max(i.alone for i in items)),
         estimate_in=fit.instructions[kind, lane] + fit.overhead + wire,
-        timeout=seconds * (2 if lane == "slow" else 1),
+        timeout=fit.seconds.timeout(kind, lane, tokens_about, reserve, given_up),
         schema=ANSWER_SCHEMA,
         schema_name="retrospective",
         billed_to=_billed_to(items),

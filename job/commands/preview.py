@@ -163,7 +163,7 @@ class _Packer:
         request = build_request(items, self.ask, self.fit, repair=False)
         self.packs[lane] += 1
         self.found.tokens_in += request.estimate_in
-        self.found.tokens_out += self.fit.reserve.needed(kind, len(items))
+        self.found.tokens_out += self.fit.reserve.needed(kind, lane, len(items))
         if self.found.first_request is None:
             self.found.first_request = request
 

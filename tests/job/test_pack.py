@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from job.analyse.requests import build_request, instruction_tokens
 from job.analyse.stored import AskSettings
+from job.estimates import Moments
 from job.pack import (
     MARGIN_TOKENS,
     Fit,
@@ -119,11 +120,27 @@ def test_single_mode_packs_one_record() -> None:
 def test_the_reserve_is_learned_from_enough_answers_only() -> None:
     reserve = Reserve()
     for _ in range(LEARN_FROM - 1):
-        reserve.observe("feedback", 30)
-    assert reserve.needed("feedback", 10) == RESERVE_TOKENS * 10
-    reserve.observe("feedback", 30)
-    assert reserve.needed("feedback", 10) == 300
-    assert reserve.needed("operation", 10) == RESERVE_TOKENS * 10
+        reserve.observe("feedback", "fast", 30)
+    assert reserve.needed("feedback", "fast", 10) == RESERVE_TOKENS * 10
+    reserve.observe("feedback", "fast", 30)
+    assert reserve.needed("feedback", "fast", 10) == 300
+    assert reserve.needed("operation", "fast", 10) == RESERVE_TOKENS * 10
+
+
+def test_a_lane_has_a_reserve_of_its_own_and_until_then_that_of_its_kind() -> None:
+    reserve = Reserve()
+    for _ in range(LEARN_FROM):
+        reserve.observe("feedback", "fast", 30)
+    assert reserve.needed("feedback", "slow", 10) == 300
+    for _ in range(LEARN_FROM):
+        reserve.observe("feedback", "slow", 200)
+    assert reserve.needed("feedback", "slow", 10) == 2000
+    assert reserve.needed("feedback", "fast", 10) == 300
+
+
+def test_a_second_run_begins_with_what_the_first_has_learned() -> None:
+    reserve = Reserve(earlier={("feedback", "fast"): Moments(200, 45, 0)})
+    assert reserve.needed("feedback", "fast", 10) == 450
 
 
 def test_the_input_ratio_follows_the_provider() -> None:
