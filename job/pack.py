@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Literal
@@ -159,11 +159,18 @@ class Fit:
             self.reserve.observe(kind, lane, math.ceil(share))
 
 
-class Window:
-    """The records that wait to be packed, per kind and lane, in time order."""
+def by_time(record: Record) -> float:
+    """Where a record stands in time; without one behind all others."""
+    return record.time.timestamp() if record.time else math.inf
 
-    def __init__(self, fit: Fit) -> None:
+
+class Window:
+    """The records that wait to be packed, per kind and lane, in time order, or in another `order`
+    (the smallest first)."""
+
+    def __init__(self, fit: Fit, order: Callable[[Record], float] | None = None) -> None:
         self._fit = fit
+        self._order = order or by_time
         self._queues: dict[tuple[Kind, Lane], list[tuple[float, int, Item]]] = {}
         self._tokens: dict[tuple[Kind, Lane], int] = {}
         self._pushed = 0
@@ -172,10 +179,10 @@ class Window:
         return sum(len(queue) for queue in self._queues.values())
 
     def push(self, item: Item, last: bool = False) -> None:
-        """Let `item` wait: among its kind by its time, or behind all others."""
+        """Let `item` wait: among its kind in its order, or behind all others."""
         key = (item.record.kind, item.record.lane)
         self._pushed += 1
-        when = item.record.time.timestamp() if item.record.time and not last else math.inf
+        when = math.inf if last else self._order(item.record)
         heapq.heappush(self._queues.setdefault(key, []), (when, self._pushed, item))
         self._tokens[key] = self._tokens.get(key, 0) + item.line_tokens
 
