@@ -1,7 +1,7 @@
 """Records -> packs that fit, in two lanes. Pure.
 
 Invariant: `Window` holds every item exactly once; an item leaves it in one pack; a pack holds one
-kind and one lane, in time order, and fits the model's context with room for its answers.
+kind, one lane and one tier, in time order, and fits the model's context with room for its answers.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from job.reserve import Reserve
 from serve.ask import tokens
 
 Mode = Literal["packed", "single"]
+Group = tuple[Kind, Lane, int]
+"""Kind, lane and tier: a pack holds one of each."""
 
 WIRE_TOKENS: dict[Lane, int] = {"fast": 5000, "slow": 4000}
 """Input tokens of a pack's records at most: beyond, answers get lost more often than calls are
@@ -41,8 +43,9 @@ class Item:
 
     `line_tokens`: of its line on the wire. The counters say what was tried: `rounds` that ended in
     a failing provider, `asked` times that an answer came back without it or unusable, `alone` of
-    those by itself. `part`: its place among the parts of its record. `draft` is a usable answer
-    whose required fields are being asked for again.
+    those by itself, at its tier. `part`: its place among the parts of its record. `tier`: the place
+    of the model that is to answer it among those of the run. `draft` is a usable answer with
+    required fields empty, from the model `drafted_by`.
     """
 
     record: Record
@@ -52,7 +55,9 @@ class Item:
     rounds: int = 0
     asked: int = 0
     alone: int = 0
+    tier: int = 0
     draft: Answer | None = None
+    drafted_by: str = ""
 
     @property
     def attempts(self) -> int:
@@ -165,22 +170,22 @@ def by_time(record: Record) -> float:
 
 
 class Window:
-    """The records that wait to be packed, per kind and lane, in time order, or in another `order`
+    """The records that wait to be packed, per group, in time order, or in another `order`
     (the smallest first)."""
 
     def __init__(self, fit: Fit, order: Callable[[Record], float] | None = None) -> None:
         self._fit = fit
         self._order = order or by_time
-        self._queues: dict[tuple[Kind, Lane], list[tuple[float, int, Item]]] = {}
-        self._tokens: dict[tuple[Kind, Lane], int] = {}
+        self._queues: dict[Group, list[tuple[float, int, Item]]] = {}
+        self._tokens: dict[Group, int] = {}
         self._pushed = 0
 
     def __len__(self) -> int:
         return sum(len(queue) for queue in self._queues.values())
 
     def push(self, item: Item, last: bool = False) -> None:
-        """Let `item` wait: among its kind in its order, or behind all others."""
-        key = (item.record.kind, item.record.lane)
+        """Let `item` wait: in its group in its order, or behind all others."""
+        key = (item.record.kind, item.record.lane, item.tier)
         self._pushed += 1
         when = math.inf if last else self._order(item.record)
         heapq.heappush(self._queues.setdefault(key, []), (when, self._pushed, item))
@@ -188,31 +193,33 @@ class Window:
 
     def waiting(self, lane: Lane) -> int:
         """Items that wait in `lane`."""
-        return sum(len(queue) for (_, at), queue in self._queues.items() if at == lane)
+        return sum(len(queue) for (_, at, _), queue in self._queues.items() if at == lane)
 
-    def count(self, kind: Kind, lane: Lane) -> int:
-        """Items of `kind` that wait in `lane`."""
-        return len(self._queues.get((kind, lane), ()))
+    def count(self, group: Group) -> int:
+        """Items of `group` that wait."""
+        return len(self._queues.get(group, ()))
 
-    def tokens(self, kind: Kind, lane: Lane) -> int:
+    def tokens(self, group: Group) -> int:
         """Their wire tokens together."""
-        return self._tokens.get((kind, lane), 0)
+        return self._tokens.get(group, 0)
 
-    def choose(self, lane: Lane) -> tuple[Kind | None, bool]:
-        """The kind to pack next and whether its pack will be full: of those that fill a pack the
+    def choose(self, lane: Lane) -> tuple[Group | None, bool]:
+        """The group to pack next and whether its pack will be full: of those that fill a pack the
         one that waits with the oldest record, else the oldest of all."""
-        best: tuple[bool, float, int, Kind] | None = None
-        for (kind, at), queue in self._queues.items():
+        best: tuple[bool, float, int, Group] | None = None
+        for group, queue in self._queues.items():
+            kind, at, _ = group
             if at == lane and queue:
-                full = not self._fit.fits(kind, lane, self._tokens[kind, at], len(queue))
-                rank = (not full, queue[0][0], queue[0][1], kind)
+                full = not self._fit.fits(kind, lane, self._tokens[group], len(queue))
+                rank = (not full, queue[0][0], queue[0][1], group)
                 best = rank if best is None or rank < best else best
         return (None, False) if best is None else (best[3], not best[0])
 
-    def take(self, kind: Kind, lane: Lane) -> list[Item]:
-        """The next pack of `kind`; empty if none waits. The first item is taken even where what was
-        learned since it came leaves no room for it: the provider decides."""
-        queue = self._queues.get((kind, lane), [])
+    def take(self, group: Group) -> list[Item]:
+        """The next pack of `group`; empty if none waits. The first item is taken even where what
+        was learned since it came leaves no room for it: the provider decides."""
+        kind, lane, _ = group
+        queue = self._queues.get(group, [])
         pack: list[Item] = []
         dates: set[date] = set()
         passed: list[tuple[float, int, Item]] = []
@@ -230,7 +237,7 @@ class Window:
                 passed.append(waiting)
         for waiting in passed:
             heapq.heappush(queue, waiting)
-        self._tokens[kind, lane] = self._tokens.get((kind, lane), 0) - wire
+        self._tokens[group] = self._tokens.get(group, 0) - wire
         return pack
 
     def drain(self) -> list[Item]:

@@ -15,6 +15,7 @@ from collections import deque
 from job.analyse.contract import Together
 from job.analyse.requests import lane_of, wire_tokens
 from job.pack import Fit, Item, Window
+from job.rationed import RationedWindow
 from job.records import Lane
 
 LINGER_SECONDS = 1.5
@@ -22,19 +23,22 @@ LINGER_SECONDS = 1.5
 
 
 class Waiting:
-    """The window of records and the batches that the contract asks for again."""
+    """The window of records and the batches that the contract asks for again. `rationed`: the
+    most important records go first."""
 
-    def __init__(self, fit: Fit, linger: float = LINGER_SECONDS) -> None:
+    def __init__(
+        self, fit: Fit, linger: float = LINGER_SECONDS, rationed: bool = False
+    ) -> None:
         self._linger = linger
         self._fit = fit
-        self._window = Window(fit)
+        self._window = RationedWindow(fit) if rationed else Window(fit)
         self._batches: deque[Together] = deque()
         self._arrived = 0.0
         self._wake: dict[Lane, asyncio.Event] = {"fast": asyncio.Event(), "slow": asyncio.Event()}
         self._wake_again = asyncio.Event()
 
     def push(self, item: Item, last: bool = False) -> None:
-        """Let `item` wait for a pack of its kind and lane."""
+        """Let `item` wait for a pack of its kind, lane and tier."""
         self._window.push(item, last)
         self._arrived = time.monotonic()
         self._wake[item.record.lane].set()
@@ -51,14 +55,14 @@ class Waiting:
     async def pack_ready(self, lane: Lane) -> int:
         """Wait until `lane` has a pack worth a permit; the tokens it will take, about."""
         while True:
-            kind, full = self._window.choose(lane)
+            group, full = self._window.choose(lane)
             rested = time.monotonic() - self._arrived
-            if kind is not None and (full or rested >= self._linger):
-                wire, count = self._window.tokens(kind, lane), self._window.count(kind, lane)
-                return self._fit.estimate(kind, lane, wire, count)
+            if group is not None and (full or rested >= self._linger):
+                wire, count = self._window.tokens(group), self._window.count(group)
+                return self._fit.estimate(group[0], lane, wire, count)
             self._wake[lane].clear()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None if kind is None else self._linger - rested):
+                async with asyncio.timeout(None if group is None else self._linger - rested):
                     await self._wake[lane].wait()
 
     async def batch_ready(self) -> int:
@@ -72,8 +76,8 @@ class Waiting:
 
     def take_pack(self, lane: Lane) -> Together:
         """The pack to send now, of those that wait; empty if none does any more."""
-        kind, _ = self._window.choose(lane)
-        return Together(tuple(self._window.take(kind, lane)) if kind is not None else ())
+        group, _ = self._window.choose(lane)
+        return Together(tuple(self._window.take(group)) if group is not None else ())
 
     def take_batch(self) -> Together:
         """The batch to send now; empty if there is none any more."""

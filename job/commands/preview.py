@@ -153,10 +153,10 @@ class _Packer:
     def take_packs(self, window: Window, full_only: bool) -> None:
         for lane in LANES:
             while True:
-                kind, full = window.choose(lane)
-                if kind is None or (full_only and not full):
+                group, full = window.choose(lane)
+                if group is None or (full_only and not full):
                     break
-                self._add(kind, lane, window.take(kind, lane))
+                self._add(group[0], lane, window.take(group))
         self.found.packs = dict(self.packs)
 
     def _add(self, kind: Kind, lane: Lane, items: list[Item]) -> None:

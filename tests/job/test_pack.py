@@ -32,13 +32,16 @@ def fit(context: int = 8192, **fields: Any) -> Fit:
     return Fit(context, None, instruction_tokens("en"), **fields)
 
 
-def item(size: int, kind: Kind = "operation", lane: Lane = "fast", minute: int = 0) -> Item:
+def item(
+    size: int, kind: Kind = "operation", lane: Lane = "fast", minute: int = 0, tier: int = 0
+) -> Item:
     made = make_item(
         record(
             f"{kind}{size}{minute}", kind=kind, lane=lane, time=START + timedelta(minutes=minute)
         )
     )
     made.line_tokens = size
+    made.tier = tier
     return made
 
 
@@ -49,6 +52,7 @@ items = st.lists(
         st.sampled_from(KINDS),
         st.sampled_from(("fast", "slow")),
         st.integers(0, 600),
+        st.integers(0, 2),
     ),
     max_size=120,
 )
@@ -63,9 +67,10 @@ def test_every_item_leaves_in_exactly_one_pack_that_fits(some: list[Item], conte
     left: list[Item] = []
     lanes: tuple[Lane, Lane] = ("fast", "slow")
     for lane in lanes:
-        while (kind := window.choose(lane)[0]) is not None:
-            pack = window.take(kind, lane)
-            assert {(i.record.kind, i.record.lane) for i in pack} == {(kind, lane)}
+        while (group := window.choose(lane)[0]) is not None:
+            pack = window.take(group)
+            assert {(i.record.kind, i.record.lane, i.tier) for i in pack} == {group}
+            kind = group[0]
             wire = sum(i.line_tokens for i in pack)
             if len(pack) > 1:
                 assert wire <= rules.wire[lane]
@@ -84,11 +89,13 @@ def test_a_full_pack_leaves_no_room_for_the_next_in_line(some: list[Item]) -> No
     window = Window(rules)
     for one in some:
         window.push(one)
-    kind, full = window.choose("fast")
-    if kind is None or not full:
+    group, full = window.choose("fast")
+    if group is None or not full:
         return
-    pack = window.take(kind, "fast")
-    smallest = min((i.line_tokens for i in window.drain() if i.record.kind == kind), default=None)
+    kind, _, tier = group
+    pack = window.take(group)
+    left = [i for i in window.drain() if (i.record.kind, i.tier) == (kind, tier)]
+    smallest = min((i.line_tokens for i in left), default=None)
     if smallest is not None and len(pack) > 20:
         wire = sum(i.line_tokens for i in pack)
         assert not rules.fits(kind, "fast", wire + 900, len(pack) + 1)
@@ -98,7 +105,7 @@ def test_a_pack_is_in_time_order() -> None:
     window = Window(fit())
     for minute in (5, 1, 9, 3):
         window.push(item(50, minute=minute))
-    times = [i.record.time for i in window.take("operation", "fast")]
+    times = [i.record.time for i in window.take(("operation", "fast", 0))]
     assert times == sorted(t for t in times if t)
 
 
@@ -107,14 +114,14 @@ def test_what_comes_back_last_waits_behind_the_others() -> None:
     old, new = item(50, minute=0), item(50, minute=9)
     window.push(old, last=True)
     window.push(new)
-    assert window.take("operation", "fast") == [new, old]
+    assert window.take(("operation", "fast", 0)) == [new, old]
 
 
 def test_single_mode_packs_one_record() -> None:
     window = Window(fit(mode="single"))
     for minute in range(3):
         window.push(item(50, minute=minute))
-    assert [len(window.take("operation", "fast")) for _ in range(3)] == [1, 1, 1]
+    assert [len(window.take(("operation", "fast", 0))) for _ in range(3)] == [1, 1, 1]
 
 
 def test_the_reserve_is_learned_from_enough_answers_only() -> None:
@@ -176,8 +183,8 @@ def test_a_pack_that_spans_dates_still_fits_the_context() -> None:
     for n in range(200):
         text = f"the lease number {n} of the worker could not be renewed in time " * 8
         window.push(make_item(record(text, time=midnight + timedelta(seconds=n))))
-    while (kind := window.choose("fast")[0]) is not None:
-        request = build_request(window.take(kind, "fast"), ASK, rules, False)
+    while (group := window.choose("fast")[0]) is not None:
+        request = build_request(window.take(group), ASK, rules, False)
         held = tokens.count(request.system) + tokens.count(request.user)
         assert held + request.max_output <= 8192
 
