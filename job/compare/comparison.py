@@ -31,6 +31,7 @@ class Side:
     calls: CallCounts
     seconds: float
     money: Decimal | None = None
+    currency: str = ""
 
     def count(self, via: Via) -> int:
         """Records that ended so."""
@@ -48,6 +49,7 @@ class Side:
             "failed_share": share(self.count("failed"), of),
             "calls": asdict(self.calls),
             "money": None if self.money is None else str(self.money),
+            "currency": self.currency or None,
             "minutes": round(self.seconds / 60, 2),
         }
 

@@ -32,7 +32,8 @@ MORE_REVIEW = 0.02
 class Verdict:
     """What follows. `position` of `longest`, `before`, `after`: where answers fade, where that is
     the reason; of any other reason `before` is what the first side has and `after` the second (of
-    agreement: what the first has with itself, and the second with it)."""
+    agreement: what the first has with itself, and the second with it). `records`: that both sides
+    answered."""
 
     word: Word
     reason: Reason
@@ -40,6 +41,7 @@ class Verdict:
     after: float = 0.0
     position: int | None = None
     longest: int | None = None
+    records: int = 0
 
     @property
     def bad(self) -> bool:
@@ -55,6 +57,7 @@ class Verdict:
             "after": round(self.after, 4),
             "position": self.position,
             "longest_pack": self.longest,
+            "records": self.records,
         }
 
 
@@ -88,20 +91,26 @@ class Agreed:
 def decide(fade: Fade | None, failed: Grown, review: Grown, agreed: Agreed) -> Verdict:
     """The verdict; the first reason that holds is given, the one that says most about what to do
     before the others."""
+    word, reason, before, after = _reason(fade, failed, review, agreed)
+    if fade is not None and reason == "fades":
+        return Verdict(word, reason, before, after, fade.position, fade.longest, agreed.of)
+    return Verdict(word, reason, before, after, records=agreed.of)
+
+
+def _reason(
+    fade: Fade | None, failed: Grown, review: Grown, agreed: Agreed
+) -> tuple[Word, Reason, float, float]:
     if fade is not None and fade.found:
-        return Verdict("bad", "fades", fade.before, fade.after, fade.position, fade.longest)
-    for reason, grown, tolerated in _grown(failed, review):
-        if grown.beyond(tolerated):
-            return Verdict("bad", reason, grown.first / grown.of, grown.second / grown.of)
+        return "bad", "fades", fade.before, fade.after
+    if failed.beyond(MORE_FAILED):
+        return "bad", "more_failed", failed.first / failed.of, failed.second / failed.of
+    if review.beyond(MORE_REVIEW):
+        return "bad", "more_review", review.first / review.of, review.second / review.of
     if min(agreed.of, agreed.itself_of) < LEAST_RECORDS:
-        return Verdict("undecided", "too_few", agreed.of, agreed.of)
+        return "undecided", "too_few", 0.0, 0.0
     own, other = agreed.itself / agreed.itself_of, agreed.same / agreed.of
     if own - other <= TOLERATED:
-        return Verdict("good", "alike", own, other)
+        return "good", "alike", own, other
     if least_difference(agreed.itself, agreed.itself_of, agreed.same, agreed.of) > 0:
-        return Verdict("bad", "differs", own, other)
-    return Verdict("undecided", "maybe_differs", own, other)
-
-
-def _grown(failed: Grown, review: Grown) -> tuple[tuple[Reason, Grown, float], ...]:
-    return ("more_failed", failed, MORE_FAILED), ("more_review", review, MORE_REVIEW)
+        return "bad", "differs", own, other
+    return "undecided", "maybe_differs", own, other

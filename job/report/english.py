@@ -70,6 +70,17 @@ WORDS = {
     "not_comparable_partial": "the earlier run stopped before its end",
     "not_comparable_partial_now": "this run stopped before its end",
     "not_comparable_none_found": "there is no earlier run to compare with",
+    "notice_canary": "Packing many records into one call made the answers worse, so each record was"
+    " asked about by itself: {reason}.",
+    "trial_alike": "{after} of the answers are the same, {before} when the model is asked twice",
+    "trial_fades": "answers get worse from position {position} of {longest} in a pack on: {before}"
+    " were confirmed before it, {after} from it on",
+    "trial_more_failed": "more records fail, {after} instead of {before}",
+    "trial_more_review": "more records are to review, {after} instead of {before}",
+    "trial_differs": "{after} of the answers are the same, {before} when the model is asked twice",
+    "trial_maybe_differs": "{after} of the answers are the same, {before} when the model is asked"
+    " twice, which may be chance",
+    "trial_too_few": "only {n} record could be compared|only {n} records could be compared",
     "actions": "Do first",
     "more_actions": "{n} more below|{n} more below",
     "per_hour": "Problem records per hour, by how severe each is",

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from job.records import SEVERITIES
+from job.report.trial import canary_notice
 from job.report.words import Words, share
 
 _SPELLED = (
@@ -120,6 +121,8 @@ def notices(report: Mapping[str, Any], words: Words) -> list[tuple[str, str]]:
         found.append(("partial", words("notice_partial", reason=reason, **counts)))
     elif ledger["unasked"]:
         found.append(("partial", words("notice_unasked", **counts)))
+    if (canary := canary_notice(report["run"], words)) is not None:
+        found.append(("canary", canary))
     if report["method"]["analyst"] == "rules":
         found.append(("model_free", words("notice_model_free")))
     return found

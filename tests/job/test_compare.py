@@ -186,6 +186,7 @@ def test_fading_is_the_first_reason_and_says_where() -> None:
         "after": 0.1,
         "position": 20,
         "longest_pack": 41,
+        "records": 100,
     }
 
 

@@ -1,0 +1,6 @@
+"""The same part of the records asked in two ways, to compare the answers (`job.compare`).
+
+draw.py      which records: a share of those that differ, the same ones each time
+ways.py      one way of asking, carried out
+trial.py     both ways and the first once more, compared
+"""

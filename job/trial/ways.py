@@ -1,0 +1,123 @@
+"""One way of asking about the records of a trial, carried out.
+
+Invariant: everything is asked anew, whatever was answered before; what the answers are stored in,
+and whether at all, is the caller's to say; a way that was stopped gives no answers to compare.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from job.analyse.analyst import exit_code_of, make_dispatcher
+from job.analyse.dispatch import Dispatcher
+from job.analyse.stored import AskSettings
+from job.compare.comparison import Side
+from job.compare.positions import Place
+from job.errors import StoppedEarly, UsageError
+from job.pack import Item
+from job.records import Record
+from job.validate import Verdict
+from serve.ask.limiter_host import Permits
+from serve.ask.settings import Provider
+
+LOOK_SECONDS = 0.5
+"""How often who watches is told how far it is."""
+
+Watch = Callable[[Dispatcher], Awaitable[None]]
+"""Sees how far the asking is, every LOOK_SECONDS and at its end; may stop it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way of asking, and what to call it. `pack_tokens`: None where it finds itself."""
+
+    name: str
+    provider: Provider
+    ask: AskSettings
+    pack_tokens: int | None
+
+
+@dataclass(slots=True)
+class Kept:
+    """A store that recalls nothing and keeps what it is given, until it is known what for."""
+
+    rows: dict[bytes, bytes] = field(default_factory=dict)
+
+    async def get_many(
+        self, keys: Sequence[bytes], since: float | None = None
+    ) -> dict[bytes, bytes]:
+        """Nothing: everything is asked anew."""
+        return {}
+
+    async def put_many(self, items: Sequence[tuple[bytes, bytes]], replace: bool = False) -> None:
+        """Keep `items`."""
+        self.rows.update(items)
+
+
+@dataclass(slots=True)
+class Places:
+    """Where each record stood in the first whole answer to a pack that held it. What was cut off
+    says nothing of positions: whatever came last is missing from it."""
+
+    held: dict[str, Place] = field(default_factory=dict)
+    _packs: int = 0
+
+    def see(self, items: Sequence[Item], verdict: Verdict) -> None:
+        """What the reply to a pack of `items` is worth."""
+        if not verdict.whole or len(items) == 1:
+            return
+        self._packs += 1
+        for position, item in enumerate(items, 1):
+            if not item.part:
+                came = str(position) in verdict.answers
+                place = Place(self._packs, position, len(items), came)
+                self.held.setdefault(item.record.id, place)
+
+
+async def ask_way(
+    way: Way, records: Sequence[Record], permits: Permits, store: Kept, watch: Watch | None = None
+) -> Side:
+    """Ask about `records` in this way. Raises StoppedEarly, or UsageError where URL, model or key
+    are wrong, if anything ended it before each record had its answer or had failed."""
+    dispatcher = make_dispatcher(way.provider, way.ask, way.pack_tokens, permits, store)
+    places = Places()
+    dispatcher.witness = places.see
+    running = asyncio.create_task(dispatcher.run())
+    watching = asyncio.create_task(_keep_looking(dispatcher, watch))
+    try:
+        results = await dispatcher.submit(records)
+        if running.done():
+            running.result()
+    finally:
+        for task in (running, watching):
+            task.cancel()
+        await asyncio.gather(running, watching, return_exceptions=True)
+        dispatcher.refresh()
+        if watch is not None:
+            await watch(dispatcher)
+        await dispatcher.asker.aclose()
+    unasked = [result for result in results if result.via == "unasked"]
+    if unasked:
+        wrong = exit_code_of(dispatcher.stopped) == UsageError.exit_code
+        raise (UsageError if wrong else StoppedEarly)(str(unasked[0].reason))
+    return Side(
+        way.name,
+        results,
+        _by_record(places, records),
+        dispatcher.asker.counts,
+        dispatcher.progress.busy,
+    )
+
+
+async def _keep_looking(dispatcher: Dispatcher, watch: Watch | None) -> None:
+    while watch is not None:
+        dispatcher.refresh()
+        await watch(dispatcher)
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def _by_record(places: Places, records: Sequence[Record]) -> Mapping[str, Place]:
+    """In the order of `records`, not that of the answers."""
+    return {r.id: places.held[r.id] for r in records if r.id in places.held}
