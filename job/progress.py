@@ -138,6 +138,10 @@ class Board:
         if self._view.stop is None:
             self._view.stop, self._view.stop_code = reason, code
 
+    def records(self) -> int:
+        """Records in the slices that were read."""
+        return self._view.records
+
     def stop_reason(self) -> str | None:
         """Why the run should stop; None while it should not."""
         return self._view.stop

@@ -21,6 +21,7 @@ from job.analyse.dispatch import Dispatcher
 from job.analyse.owner import Owner
 from job.analyse.requests import instruction_tokens
 from job.analyse.stored import AskSettings, Store
+from job.deadline import Deadline
 from job.instructions import Language
 from job.pack import Fit
 from job.records import Record, Result, results_to_table, table_to_records
@@ -38,7 +39,8 @@ POST_SECONDS = 0.5
 @dataclass(frozen=True, slots=True)
 class AnalyseSettings:
     """Everything the asking actor needs: plain values and actor handles, no key. `pack_tokens`:
-    the size of packs, None where it finds itself."""
+    the size of packs, None where it finds itself. `rationed`: blocks come in the order of
+    importance, and there may be no time (`deadline`) or no money for the last."""
 
     provider: Provider
     ask: AskSettings
@@ -46,6 +48,8 @@ class AnalyseSettings:
     answers: Any
     board: Any
     owner: Owner
+    rationed: bool = False
+    deadline: Deadline | None = None
 
 
 class Analyse:
@@ -83,7 +87,9 @@ class Analyse:
         permits = RayPermits(provider.base_url, key_variable(provider), provider.limits.to_limits())
         store = RayAnswers(settings.answers)
         alive = settings.owner.watch().alive
-        return make_dispatcher(provider, settings.ask, settings.pack_tokens, permits, store, alive)
+        return make_dispatcher(
+            provider, settings.ask, settings.pack_tokens, permits, store, alive, settings.rationed
+        )
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -103,6 +109,9 @@ class Analyse:
     async def _post(self) -> None:
         """Tell the board how far it is, and hear whether to stop."""
         dispatcher, board = self._dispatcher, self._settings.board
+        if self._settings.deadline is not None:
+            records = await board.records.remote()
+            dispatcher.time_left.until = self._settings.deadline.asking_ends(records)
         dispatcher.refresh()
         stop = await board.post.remote(
             self._name,
@@ -125,9 +134,10 @@ def make_dispatcher(
     permits: Permits,
     store: Store,
     wanted: Callable[[], bool] = lambda: True,
+    rationed: bool = False,
 ) -> Dispatcher:
-    """Who asks `provider` as `ask` says. `pack_tokens`: see `AnalyseSettings`; `wanted`: see
-    `Dispatcher`."""
+    """Who asks `provider` as `ask` says. `pack_tokens`: see `AnalyseSettings`; `wanted` and
+    `rationed`: see `Dispatcher`."""
     fit = Fit(
         context=provider.context,
         max_output=provider.max_output,
@@ -136,7 +146,8 @@ def make_dispatcher(
     )
     if pack_tokens is not None:
         fit = fit.with_pack_tokens(pack_tokens)
-    return Dispatcher(Asker(provider, ask.best_model, permits), store, ask, fit, wanted)
+    asker = Asker(provider, ask.best_model, permits)
+    return Dispatcher(asker, store, ask, fit, wanted, rationed=rationed)
 
 
 def exit_code_of(reason: object) -> int:

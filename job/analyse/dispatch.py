@@ -21,13 +21,14 @@ from job.analyse.patience import reason_to_give_up
 from job.analyse.requests import SCHEMA_TOKENS, build_request, lane_of, wire_tokens
 from job.analyse.stored import AskSettings, Store
 from job.analyse.waiting import LINGER_SECONDS, Waiting
+from job.deadline import REACHED, TimeLeft
 from job.pack import Fit, Item
 from job.progress import BusyClock, Progress
 from job.records import Record, Result
 from job.validate import Verdict, validate
 from serve.ask.ask import Asker
 from serve.ask.contract import Class, Reply, Request
-from serve.ask.errors import AskError, Misconfigured, Refused
+from serve.ask.errors import AskError, Misconfigured, Refused, Stopped
 from serve.ask.limiter import Lease
 
 REFUSED_ALIKE = 8
@@ -41,7 +42,8 @@ class Dispatcher:
 
     `wanted` is asked before each call: False ends the asking, since nobody waits for the answers.
     `linger`: see `waiting.py`. `witness` sees what each reply to a pack is worth, its items in the
-    order in which they were sent.
+    order in which they were sent. `rationed`: the most important records are asked first, since
+    there may be no time or money for all; `time_left`: until when.
     """
 
     asker: Asker
@@ -51,6 +53,8 @@ class Dispatcher:
     wanted: Callable[[], bool] = lambda: True
     linger: float = LINGER_SECONDS
     witness: Callable[[Sequence[Item], Verdict], None] = lambda items, verdict: None
+    rationed: bool = False
+    time_left: TimeLeft = field(default_factory=TimeLeft)
     progress: Progress = field(default_factory=Progress)
     learning: Learning = field(init=False)
     _waiting: Waiting = field(init=False)
@@ -59,7 +63,7 @@ class Dispatcher:
     _busy: BusyClock = field(default_factory=BusyClock)
 
     def __post_init__(self) -> None:
-        self._waiting = Waiting(self.fit, self.linger)
+        self._waiting = Waiting(self.fit, self.linger, self.rationed)
         self.learning = Learning(self.fit)
         self._outcomes = Outcomes(
             self.store, self.settings, self.fit, self._waiting, self.progress, self.asker.stop
@@ -115,6 +119,8 @@ class Dispatcher:
             batch = take()
             if not self.wanted():
                 self.stop("the command that started this run is gone")
+            if batch.items and not self._in_time(cls, batch.items):
+                self.stop(REACHED)
             if self.stopped is not None:
                 for item in batch.items:
                     self._outcomes.leave(item)
@@ -124,19 +130,31 @@ class Dispatcher:
             else:
                 await self.asker.give_back(lease)
 
+    def _in_time(self, cls: Class, items: Sequence[Item]) -> bool:
+        """Whether a call about `items` that is begun now is expected to end in time."""
+        kind, lane = items[0].record.kind, lane_of(items)
+        tokens = self.fit.request_tokens(kind, lane, wire_tokens(items), len(items))
+        guess = self.fit.seconds.expected(kind, lane, tokens)
+        return self.time_left.allows(cls, guess, time.time())
+
     async def _send(self, items: Sequence[Item], repair: bool, lease: Lease) -> None:
         """Ask about `items` and do what the outcome demands."""
         self.fit.overhead = 0 if self.asker.capabilities.json == "schema" else SCHEMA_TOKENS
         request = build_request(items, self.settings, self.fit, repair)
         self.progress.begin(len(items))
         model = self.settings.model
+        began = time.monotonic()
         try:
             with self._busy.running():
-                reply = await self.asker.ask(request, lease)
+                async with asyncio.timeout(self.time_left.seconds(time.time())):
+                    reply = await self.asker.ask(request, lease)
+        except TimeoutError:
+            steps = after_error(items, Stopped(REACHED), repair)
         except AskError as error:
             steps = after_error(items, error, repair)
             self._note_refusal(items, error)
         else:
+            self.time_left.observe(lease.cls, time.monotonic() - began)
             steps = self._judge(items, request, reply, repair)
             model = reply.model
         finally:
@@ -167,11 +185,13 @@ class Dispatcher:
                 self.stop(Misconfigured(alike, error.status))
 
     async def _watch(self) -> None:
-        """End the run when the provider has been silent for too long."""
+        """End the run when the provider has been silent for too long, or at its deadline."""
         while True:
             await asyncio.sleep(1)
             if self._outcomes.idle:
                 self.asker.heard = max(self.asker.heard, time.monotonic())
+            elif self.time_left.over(time.time()):
+                self.stop(REACHED)
             reason = reason_to_give_up(
                 self.asker, self.progress.first is not None, time.monotonic()
             )

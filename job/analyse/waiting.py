@@ -26,9 +26,7 @@ class Waiting:
     """The window of records and the batches that the contract asks for again. `rationed`: the
     most important records go first."""
 
-    def __init__(
-        self, fit: Fit, linger: float = LINGER_SECONDS, rationed: bool = False
-    ) -> None:
+    def __init__(self, fit: Fit, linger: float = LINGER_SECONDS, rationed: bool = False) -> None:
         self._linger = linger
         self._fit = fit
         self._window = RationedWindow(fit) if rationed else Window(fit)
@@ -77,7 +75,11 @@ class Waiting:
     def take_pack(self, lane: Lane) -> Together:
         """The pack to send now, of those that wait; empty if none does any more."""
         group, _ = self._window.choose(lane)
-        return Together(tuple(self._window.take(group)) if group is not None else ())
+        taken = tuple(self._window.take(group)) if group is not None else ()
+        # What the other lane may not take before this pack it may take now.
+        for wake in self._wake.values():
+            wake.set()
+        return Together(taken)
 
     def take_batch(self) -> Together:
         """The batch to send now; empty if there is none any more."""
