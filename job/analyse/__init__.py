@@ -5,7 +5,7 @@ dispatch.py    records in, results out: recall, packs formed when their permit c
  +- outcomes.py    what becomes of each record
  +- waiting.py     what waits for a permit; entries.py: one record on its way
  +- requests.py    items -> the request that asks about them
- +- learning.py    what replies teach for the packs that follow
+ +- learning.py    what replies teach for the packs that follow; learned.py: kept between runs
  `- contract.py    what came back or went wrong -> what is done with each item
 parts.py       a record too big for a pack, in parts
 stored.py      answers as the store keeps them

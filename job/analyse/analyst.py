@@ -18,6 +18,7 @@ import ray
 
 from job import extractive
 from job.analyse.dispatch import Dispatcher
+from job.analyse.learned import Keeper, estimates_name
 from job.analyse.owner import Owner
 from job.analyse.requests import instruction_tokens
 from job.analyse.stored import AskSettings, Store
@@ -62,6 +63,8 @@ class Analyse:
         self._name = uuid.uuid4().hex
         self._loop = asyncio.new_event_loop()
         self._dispatcher = self._on_loop_thread(self._build)
+        name = estimates_name(settings.provider, settings.ask)
+        self._keeper = Keeper(RayAnswers(settings.answers), name, self._dispatcher.learning)
         self._running = asyncio.run_coroutine_threadsafe(self._run(), self._loop)
 
     def __call__(self, block: pa.Table) -> pa.Table:
@@ -92,12 +95,16 @@ class Analyse:
         )
 
     async def _run(self) -> None:
+        await self._keeper.load()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._dispatcher.run())
             group.create_task(self._keep_posting())
+            group.create_task(self._keeper.keep_saving())
 
     async def _submit(self, records: Sequence[Record]) -> list[Result]:
         results = await self._dispatcher.submit(records)
+        if self._dispatcher.idle:
+            await self._keeper.save()
         await self._post()
         return results
 

@@ -74,6 +74,11 @@ class Dispatcher:
         """Why nothing more is asked; None while it is."""
         return self._outcomes.stopped
 
+    @property
+    def idle(self) -> bool:
+        """Whether no record is on its way."""
+        return self._outcomes.idle
+
     async def submit(self, records: Sequence[Record]) -> list[Result]:
         """The results of `records`, in their order, when each has one."""
         ends, fresh = self._outcomes.admit(records)
@@ -152,6 +157,7 @@ class Dispatcher:
             steps = after_error(items, Stopped(REACHED), repair)
         except AskError as error:
             steps = after_error(items, error, repair)
+            self.learning.gave_up(items, request, error)
             self._note_refusal(items, error)
         else:
             self.time_left.observe(lease.cls, time.monotonic() - began)
@@ -200,7 +206,7 @@ class Dispatcher:
 
     def facts(self) -> dict[str, Any]:
         """What was learned so far, for `timing.json`."""
-        return {}
+        return {"estimates": self.learning.facts()}
 
     def refresh(self) -> None:
         """Bring the numbers in `progress` up to date."""

@@ -6,24 +6,93 @@ Invariant: a cut or broken reply teaches nothing about the length of answers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
+from job.estimates import Moments
+from job.estimates_kept import Earlier, RunEstimates
 from job.pack import Fit, Item
 from job.validate import Verdict
 from serve.ask.contract import Reply, Request
+from serve.ask.errors import AskError, TimedOut
 
 
 @dataclass(slots=True)
 class Learning:
-    """Learns from every reply, for the packs that follow."""
+    """Learns from every reply, for the packs that follow. `sent` and `good`: records of answered
+    calls, and those of them whose answers were used."""
 
     fit: Fit
+    earlier: Earlier = field(default_factory=Earlier)
+    ratio: Moments = field(default_factory=Moments)
+    sent: int = 0
+    good: int = 0
+
+    def begin_with(self, earlier: Earlier) -> None:
+        """Go by what earlier runs have learned, until this one knows better."""
+        self.earlier = earlier
+        self.fit.reserve.earlier = earlier.answers
+        self.fit.seconds.earlier = earlier.seconds
+        if earlier.ratio.n:
+            self.fit.ratio = earlier.ratio.mean
 
     def observe(
         self, items: Sequence[Item], request: Request, reply: Reply, verdict: Verdict
     ) -> None:
         """Learn from the reply to `request` about `items`, judged as `verdict`."""
-        self.fit.observe_input(request.estimate_in, reply.usage.tokens_in)
+        kind, lane = items[0].record.kind, items[0].record.lane
+        usage = reply.usage
+        self.fit.observe_input(request.estimate_in, usage.tokens_in)
+        if request.estimate_in and usage.tokens_in:
+            self.ratio = self.ratio.seen(usage.tokens_in / request.estimate_in)
         if verdict.whole:
+            self.fit.observe_output(kind, lane, usage.tokens_out, verdict.weights)
+        self.sent += len(items)
+        self.good += len(verdict.answers)
+        tokens = usage.tokens_in + usage.tokens_out or self._tokens_about(items, request)
+        self.fit.seconds.observe(kind, lane, tokens, reply.seconds)
+
+    def gave_up(self, items: Sequence[Item], request: Request, error: AskError) -> None:
+        """Learn from a request that was not answered in time: it takes that long at least."""
+        if isinstance(error, TimedOut):
             kind, lane = items[0].record.kind, items[0].record.lane
-            self.fit.observe_output(kind, lane, reply.usage.tokens_out, verdict.weights)
+            self.fit.seconds.observe(
+                kind, lane, self._tokens_about(items, request), request.timeout
+            )
+
+    def entry(self, run: str, began: float) -> RunEstimates:
+        """What this run has learned, to be kept."""
+        again = Moments(self.good, self.sent / self.good) if self.good else Moments()
+        return RunEstimates(
+            run, began, self.fit.reserve.own, self.fit.seconds.own, self.ratio, again
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """For `timing.json`: what answers and calls take, and from how many earlier runs the run
+        began."""
+        return {
+            "earlier_runs": self.earlier.runs,
+            "input_ratio": round(self.fit.ratio, 4),
+            "answer_tokens": {
+                "/".join(key): {
+                    "answers": int(own.n),
+                    "mean": round(own.mean, 1),
+                    "deviation": round(own.deviation, 1),
+                }
+                for key, own in sorted(self.fit.reserve.own.items())
+            },
+            "call_seconds": {
+                "/".join(key): {
+                    "calls": int(own.n),
+                    "mean": round(own.y, 2),
+                    "deviation": round(own.deviation, 2),
+                }
+                for key, own in sorted(self.fit.seconds.own.items())
+            },
+        }
+
+    def _tokens_about(self, items: Sequence[Item], request: Request) -> float:
+        kind, lane = items[0].record.kind, items[0].record.lane
+        return request.estimate_in * self.fit.ratio + self.fit.reserve.expected(
+            kind, lane, len(items)
+        )
