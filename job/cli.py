@@ -22,6 +22,7 @@ from rich.console import Console
 
 from job.boundary import as_job_error
 from job.commands.check_command import check
+from job.commands.compare_command import compare
 from job.commands.job_options import takes_job_options
 from job.commands.known_command import known
 from job.commands.report_command import report
@@ -144,6 +145,13 @@ def _report(**values: Any) -> None:
 def _check(**values: Any) -> None:
     with _exit_codes():
         check(**values)
+
+
+@app.command(name="compare", help=compare.__doc__)
+@functools.wraps(compare)
+def _compare(**values: Any) -> None:
+    with _exit_codes():
+        compare(**values)
 
 
 @app.command(name="show", help=show.__doc__)

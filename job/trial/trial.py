@@ -26,6 +26,8 @@ PART_LEAST = 60
 PART_MOST = 200
 """Records asked about twice in the first way: a fifth of them, within these bounds."""
 
+Sides = tuple[Side, Side, Side]
+"""What the first way gives, the second, and the first again."""
 Say = Callable[[str], None]
 """Told what begins, in words."""
 
@@ -44,7 +46,7 @@ class Trial:
         permits: Permits,
         watch: Watch | None = None,
         say: Say = lambda words: None,
-    ) -> tuple[Side, Side, Side]:
+    ) -> Sides:
         """What the first way gives, the second, and the first again about a part. Raises as
         `ask_way` does. The second comes first: it is the cheap one, and the new one."""
         say(f"asking {len(records):,} records: {self.second.name}")
@@ -53,8 +55,8 @@ class Trial:
         first = await self._ask(self.first, records, permits, watch)
         part = records[: part_of(len(records))]
         say(f"asking {len(part):,} of them once more: {self.first.name}")
-        again = await ask_way(self.first, part, permits, Kept(), watch)
-        return first, second, replace(again, name=f"{first.name}, again")
+        once_more = replace(self.first, name=f"{self.first.name} again")
+        return first, second, await ask_way(once_more, part, permits, Kept(), watch)
 
     async def _ask(
         self, way: Way, records: Sequence[Record], permits: Permits, watch: Watch | None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from job.analyse.analyst import exit_code_of, make_dispatcher
 from job.analyse.dispatch import Dispatcher
@@ -19,14 +20,19 @@ from job.errors import StoppedEarly, UsageError
 from job.pack import Item
 from job.records import Record
 from job.validate import Verdict
+from serve.ask.ask import CallCounts
+from serve.ask.contract import Usage
 from serve.ask.limiter_host import Permits
+from serve.ask.price_table import prices_of
 from serve.ask.settings import Provider
+from serve.ask.spend import cost_of
 
 LOOK_SECONDS = 0.5
 """How often who watches is told how far it is."""
 
-Watch = Callable[[Dispatcher], Awaitable[None]]
-"""Sees how far the asking is, every LOOK_SECONDS and at its end; may stop it."""
+Watch = Callable[[str, Dispatcher], Awaitable[None]]
+"""Sees how far the asking of the way with this name is, every LOOK_SECONDS and at its end; may stop
+it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,7 @@ async def ask_way(
     places = Places()
     dispatcher.witness = places.see
     running = asyncio.create_task(dispatcher.run())
-    watching = asyncio.create_task(_keep_looking(dispatcher, watch))
+    watching = asyncio.create_task(_keep_looking(way.name, dispatcher, watch))
     try:
         results = await dispatcher.submit(records)
         if running.done():
@@ -96,25 +102,38 @@ async def ask_way(
         await asyncio.gather(running, watching, return_exceptions=True)
         dispatcher.refresh()
         if watch is not None:
-            await watch(dispatcher)
+            await watch(way.name, dispatcher)
         await dispatcher.asker.aclose()
     unasked = [result for result in results if result.via == "unasked"]
     if unasked:
         wrong = exit_code_of(dispatcher.stopped) == UsageError.exit_code
         raise (UsageError if wrong else StoppedEarly)(str(unasked[0].reason))
+    counts = dispatcher.asker.counts
+    money, currency = _money(way, counts)
     return Side(
         way.name,
         results,
         _by_record(places, records),
-        dispatcher.asker.counts,
+        counts,
         dispatcher.progress.busy,
+        money,
+        currency,
     )
 
 
-async def _keep_looking(dispatcher: Dispatcher, watch: Watch | None) -> None:
+def _money(way: Way, counts: CallCounts) -> tuple[Decimal | None, str]:
+    """What the calls cost, and in which currency; None where the prices are not known."""
+    known = prices_of(way.provider, way.ask.best_model)
+    if known is None:
+        return None, ""
+    usage = Usage(counts.tokens_in, counts.tokens_out, counts.tokens_cached)
+    return cost_of(usage, known.prices), known.prices.currency
+
+
+async def _keep_looking(name: str, dispatcher: Dispatcher, watch: Watch | None) -> None:
     while watch is not None:
         dispatcher.refresh()
-        await watch(dispatcher)
+        await watch(name, dispatcher)
         await asyncio.sleep(LOOK_SECONDS)
 
 

@@ -1,0 +1,215 @@
+"""`fupan compare`: the same part of the records asked in two ways, and how far the answers agree.
+
+Invariant: nothing is recalled and nothing is stored; what is asked is the same for both ways.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import Any, Literal
+
+from rich.console import Console
+
+from job.analyse.dispatch import Dispatcher
+from job.analyse.stored import AskSettings
+from job.asking import ask_settings
+from job.cluster import cluster
+from job.compare.comparison import Comparison
+from job.compare.table import table
+from job.config import Settings
+from job.errors import JobError, StoppedEarly, TooManyFailed, UsageError
+from job.own_instructions import own_hash, read_instructions
+from job.planning import RunPlan, plan_run
+from job.printable import printable
+from job.report.trial import reason_in_words
+from job.report.words import Words
+from job.sampling import sample_bound
+from job.trial.draw import Drawn, draw
+from job.trial.trial import Sides, Trial, compare_sides
+from job.trial.ways import Watch, Way
+from job.write import write_json
+from serve.ask.errors import Misconfigured
+from serve.ask.limiter_actor import RayPermits
+from serve.ask.settings import Provider, api_key, key_variable
+
+FILE = "compare.json"
+LINE_SECONDS = 5.0
+"""Between two lines of progress."""
+
+Question = Literal["single-packed", "model", "instructions"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is compared: the modes, or with which model, or with the instructions of which file.
+    `share`: of the distinct records, 0 to 1."""
+
+    model: str | None
+    instructions: str | None
+    share: float
+
+    @property
+    def question(self) -> Question:
+        """What differs between the two ways."""
+        if self.model is not None:
+            return "model"
+        return "single-packed" if self.instructions is None else "instructions"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A comparison that was carried out."""
+
+    found: Comparison
+    drawn: Drawn
+
+    @property
+    def exit_code(self) -> int:
+        """3 where the second way is worse, else 0."""
+        return TooManyFailed.exit_code if self.found.verdict.bad else 0
+
+    @property
+    def sentence(self) -> str:
+        """Why the verdict is what it is."""
+        return reason_in_words(self.found.verdict.as_json(), Words("en"))
+
+    def as_json(self) -> dict[str, Any]:
+        """What `--json` prints and compare.json holds."""
+        said = self.found.verdict.as_json()
+        words: dict[Literal["en", "zh"], str] = {
+            "en": reason_in_words(said, Words("en")),
+            "zh": reason_in_words(said, Words("zh")),
+        }
+        return {"exit_code": self.exit_code, "in_words": words, **self.found.as_json()}
+
+    def lines(self) -> list[str]:
+        """What a person reads."""
+        records, distinct = len(self.drawn.records), self.drawn.distinct
+        return [
+            f"{records:,} of {distinct:,} distinct records",
+            *table(self.found, self.sentence),
+        ]
+
+
+def compare(settings: Settings, asked: Asked, console: Console, quiet: bool) -> Compared:
+    """Carry the comparison out. Raises UsageError where it cannot begin, StoppedEarly where it
+    ended before both ways were asked."""
+    provider = _provider(settings)
+    plan = plan_run(settings, keep=True)
+    trial = Trial(*_ways(settings, provider, plan, asked))
+
+    def say(words: str) -> None:
+        if not quiet:
+            console.print(printable(words), style="dim", highlight=False)
+
+    with cluster():
+        say(f"reading {len(plan.files)} files")
+        bound = None
+        if settings.sample is not None:
+            bound = sample_bound(plan.slices, plan.cleaning, settings.sample)
+        drawn = draw(plan.slices, plan.cleaning, asked.share, bound)
+        if not drawn.records:
+            raise UsageError("the inputs hold no record to ask about")
+
+        async def ask() -> Sides:
+            limits = provider.limits.to_limits()
+            permits = RayPermits(provider.base_url, key_variable(provider), limits)
+            watch = None if quiet else _progress(console, len(drawn.records))
+            return await trial.ask(drawn.records, permits, watch, say)
+
+        try:
+            first, second, again = asyncio.run(ask())
+        except (StoppedEarly, KeyboardInterrupt) as error:
+            raise StoppedEarly(
+                f"stopped early: {str(error) or 'interrupted'}. Nothing was compared, and a "
+                "comparison keeps no answers: the same command begins anew"
+            ) from error
+        say("comparing")
+        about = _about(settings, plan, asked, drawn)
+        return Compared(compare_sides(first, second, again, about), drawn)
+
+
+def write_comparison(compared: Compared, settings: Settings) -> None:
+    """Write compare.json to `--out`. Raises JobError where it cannot be written."""
+    try:
+        write_json(settings.out / FILE, compared.as_json())
+    except OSError as error:
+        raise JobError(
+            f"cannot write {FILE} to --out {settings.out}: {error.strerror or error}"
+        ) from error
+
+
+def _provider(settings: Settings) -> Provider:
+    if settings.provider is None:
+        raise UsageError(
+            "compare asks a model: name one with --base-url and --model, or in fupan.yaml"
+        )
+    try:
+        api_key(settings.provider)
+    except Misconfigured as error:
+        raise UsageError(error.message) from error
+    return settings.provider
+
+
+def _ways(settings: Settings, provider: Provider, plan: RunPlan, asked: Asked) -> tuple[Way, Way]:
+    """The two ways. Raises UsageError where they are one."""
+    ask = ask_settings(settings, plan)
+
+    def way(name: str, ask: AskSettings) -> Way:
+        return Way(name, provider, ask, settings.pack_tokens)
+
+    if asked.model is not None:
+        if asked.model == settings.model:
+            raise UsageError(f"--with-model {asked.model}: that is the model itself")
+        other = replace(ask, model=asked.model, tiers=(asked.model,))
+        return way(settings.model, ask), way(asked.model, other)
+    if asked.instructions is not None:
+        own = read_instructions(asked.instructions)
+        if own == ask.own:
+            raise UsageError(f"--with-instructions {asked.instructions}: those are used already")
+        name = "own instructions" if ask.own else "no own instructions"
+        return way(name, ask), way("other instructions", replace(ask, own=own))
+    return way("single", replace(ask, mode="single")), way("packed", replace(ask, mode="packed"))
+
+
+def _about(settings: Settings, plan: RunPlan, asked: Asked, drawn: Drawn) -> Mapping[str, Any]:
+    return {
+        "version": version("fupan"),
+        "question": asked.question,
+        "provider": settings.provider_name,
+        "model": settings.model,
+        "language": plan.language,
+        "own_instructions": own_hash(settings.own_instructions)
+        if settings.own_instructions
+        else None,
+        "sample": {
+            "records": len(drawn.records),
+            "distinct": drawn.distinct,
+            "share_wanted": asked.share,
+        },
+    }
+
+
+def _progress(console: Console, records: int) -> Watch:
+    """Says every few seconds how far the asking is."""
+    shown = time.monotonic()
+
+    async def watch(label: str, dispatcher: Dispatcher) -> None:
+        nonlocal shown
+        if time.monotonic() - shown < LINE_SECONDS:
+            return
+        shown = time.monotonic()
+        progress, counts = dispatcher.progress, dispatcher.asker.counts
+        done = progress.answered + progress.review + progress.failed
+        console.print(
+            f"{label}: {done:,} of {records:,} answered, {counts.requests:,} requests, "
+            f"{counts.rate_limited:,} rate limited",
+            style="dim",
+            highlight=False,
+        )
+
+    return watch
