@@ -11,7 +11,9 @@ from typing import Any
 from job.analyse.analyst import AnalyseSettings
 from job.analyse.owner import Owner
 from job.analyse.stored import AskSettings
+from job.closing import earlier_closings
 from job.config import Settings
+from job.deadline import Deadline
 from job.planning import RunPlan
 from serve.ask.answers_actor import start_answers
 
@@ -23,13 +25,19 @@ def choose_analyst(
     handle; `started`: when the run began, from which on `--fresh` recalls its own answers."""
     if settings.provider is None:
         return plan.language
+    answers = start_answers(settings.answers)
+    deadline = None
+    if settings.deadline is not None:
+        deadline = Deadline(settings.deadline, earlier_closings(answers))
     return AnalyseSettings(
         settings.provider,
         ask_settings(settings, plan, since=started.timestamp() if settings.fresh else None),
         settings.pack_tokens,
-        start_answers(settings.answers),
+        answers,
         board,
         Owner(),
+        rationed=deadline is not None or settings.max_spend is not None,
+        deadline=deadline,
     )
 
 

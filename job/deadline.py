@@ -82,7 +82,7 @@ class Closing:
         try:
             data = orjson.loads(value or b"{}")
             return cls(_numbers(data, "slowness"), _numbers(data, "naming"))
-        except (orjson.JSONDecodeError, TypeError, ValueError):
+        except (orjson.JSONDecodeError, AttributeError, TypeError, ValueError):
             return cls()
 
 

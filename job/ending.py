@@ -11,6 +11,7 @@ from typing import Any
 
 from job.after import closing_warnings, grown
 from job.config import Settings
+from job.deadline import REACHED
 from job.errors import JobError, StoppedEarly, TooManyFailed
 from job.planning import RunPlan
 from job.progress import View
@@ -31,6 +32,8 @@ def why_stopped(view: View, ledger: dict[str, Any]) -> str | None:
     whatever the reason."""
     if view.stop is None and ledger["unasked"]:
         return "not every record was asked"
+    if view.stop == REACHED and not ledger["unasked"]:
+        return None
     return view.stop
 
 

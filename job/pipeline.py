@@ -17,6 +17,7 @@ import ray
 from ray.data import ActorPoolStrategy, TaskPoolStrategy
 
 from job.analyse.analyst import Analyse, AnalyseSettings, analyse_extractive
+from job.importance import RANK, with_ranks
 from job.instructions import Language
 from job.intake import Intake
 from job.records import RESULT_SCHEMA
@@ -50,6 +51,19 @@ def read_everything(intake: Intake) -> ray.data.Dataset | None:
     )
 
 
+def in_order_of_importance(records: ray.data.Dataset) -> ray.data.Dataset:
+    """The records, the most important first. All are read before the first is handed on; what
+    memory does not hold of them Ray keeps on the disk."""
+    ranked = records.map_batches(
+        with_ranks,
+        batch_size=None,
+        batch_format="pyarrow",
+        num_cpus=1,
+        ray_remote_args_fn=_few_retries,
+    )
+    return ranked.sort(RANK)
+
+
 def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> list[Place]:
     """Stream every slice through the analyst into result files. `analyst`: settings of the asking
     actor, or the language of the built-in one."""
@@ -58,6 +72,8 @@ def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> list[Place
         return []
     writing = {"into": intake.folder.asked}
     if isinstance(analyst, AnalyseSettings):
+        if analyst.rationed:
+            records = in_order_of_importance(records)
         blocks = _blocks_at_once(analyst.provider.limits.max_concurrency)
         results = records.map_batches(
             Analyse,

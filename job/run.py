@@ -19,6 +19,7 @@ from rich.console import Console
 
 from job.analyse.analyst import AnalyseSettings
 from job.asking import choose_analyst
+from job.closing import keep_closing, naming_calls
 from job.cluster import cluster
 from job.config import Settings
 from job.ending import closing_words, exit_error, why_stopped
@@ -30,7 +31,6 @@ from job.history.baseline import check_baseline, earlier_themes, keep_baseline
 from job.intake import Intake
 from job.ledger import count_vias, make_ledger, read_manifests, sum_counts
 from job.lines import LineFinder
-from job.naming.calls import NamingCalls
 from job.pipeline import ask_everything
 from job.planning import RunPlan, open_answers, plan_run
 from job.printable import encodable
@@ -140,9 +140,7 @@ def _run(
         tally = finish_results(folder, unfinished, grouped.index)
         write_outcomes(folder)
     with stations.station("names"):
-        naming = None
-        if isinstance(analyst, AnalyseSettings) and view.stop is None:
-            naming = NamingCalls(analyst)
+        naming = naming_calls(analyst, view)
         groups, names = name_groups(grouped, tally, plan.language, naming)
         write_themes(folder.root / "themes.parquet", groups, names, grouped.space)
     with stations.station("account"):
@@ -166,6 +164,8 @@ def _run(
         if settings.baseline is None:
             keep_baseline(folder.root, None)
         report = write_report(folder.root, LineFinder(plan.places), settings.baseline)
+    if isinstance(analyst, AnalyseSettings) and naming:
+        keep_closing(analyst.answers, ledger["records"], stations, naming)
     write_json(folder.root / "timing.json", stations.timing(view.asking.busy, named, **asking))
     return Finished(
         report,

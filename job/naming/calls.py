@@ -6,6 +6,8 @@ Invariant: naming never fails a run: a theme whose name cannot be had keeps the 
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -36,20 +38,25 @@ PATIENCE_SECONDS = 240.0
 class NamingCalls:
     """Has the model name themes, over the limiter that the analysis used.
 
-    Afterwards `counts` are the calls that took, `busy` the seconds in which one was in flight or
-    waited for its permit, and `refused` the names that were given and could not be used.
+    `seconds`: for all calls together; None: as long as they take. Afterwards `counts` are the calls
+    that took, `busy` the seconds in which one was in flight or waited for its permit, and `refused`
+    the names that were given and could not be used.
     """
 
     settings: AnalyseSettings
+    seconds: float | None = None
     counts: CallCounts = field(default_factory=CallCounts)
     busy: BusyClock = field(default_factory=BusyClock)
     refused: int = 0
+    _until: float = math.inf
 
     def __call__(self, themes: Sequence[ThemeInput]) -> dict[str, ThemeName]:
         """The names that could be had, by theme."""
         return asyncio.run(self._name(worth_asking(themes)))
 
     async def _name(self, themes: Sequence[ThemeInput]) -> dict[str, ThemeName]:
+        if self.seconds is not None:
+            self._until = time.monotonic() + self.seconds
         provider = self.settings.provider
         permits = RayPermits(provider.base_url, key_variable(provider), provider.limits.to_limits())
         asker = Asker(provider, self.settings.ask.best_model, permits, counts=self.counts)
@@ -77,7 +84,8 @@ class NamingCalls:
     async def _in_time(self, asker: Asker, asked: NamingRequest) -> Names:
         """What `_one` gives, or no names where a failing provider would hold a finished run up."""
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            patience = min(PATIENCE_SECONDS, max(0.0, self._until - time.monotonic()))
+            async with asyncio.timeout(patience):
                 return await self._one(asker, asked)
         except TimeoutError:
             return Names({}, {})

@@ -47,6 +47,7 @@ NAMES = {
     "station_report": "生成报告",
     "stopped_interrupted by SIGINT": "被 SIGINT 信号中断",
     "stopped_interrupted by SIGTERM": "被 SIGTERM 信号中断",
+    "stopped_the deadline left no time for the rest": "截止时间已到，来不及分析其余记录",
     "stopped_not every record was asked": "有记录未分析",
     "private_email": "邮箱地址",
     "private_phone": "电话号码",

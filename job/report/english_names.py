@@ -48,6 +48,7 @@ NAMES = {
     "station_report": "Making the report",
     "stopped_interrupted by SIGINT": "interrupted by SIGINT",
     "stopped_interrupted by SIGTERM": "interrupted by SIGTERM",
+    "stopped_the deadline left no time for the rest": "the deadline left no time for the rest",
     "stopped_not every record was asked": "not every record was asked",
     "private_email": "E-mail addresses",
     "private_phone": "Phone numbers",

@@ -1,0 +1,43 @@
+"""The end of a run against its deadline: how long earlier ends took, and time for the names.
+
+Invariant: what is learned here decides when a run stops asking, never what it says.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import ray
+
+from job.analyse.analyst import AnalyseSettings
+from job.deadline import LEARNED, REACHED, Closing
+from job.naming.calls import NamingCalls
+from job.progress import View
+from job.timing import Stations
+
+STATIONS = ("join", "themes", "results", "names", "account", "report")
+"""What comes after the asking."""
+
+
+def earlier_closings(answers: Any) -> Closing:
+    """What the store of answers (an actor handle) knows of earlier runs."""
+    return Closing.decode(ray.get(answers.learned.remote(LEARNED)))
+
+
+def keep_closing(answers: Any, records: int, stations: Stations, naming: NamingCalls) -> None:
+    """Have the store remember how a run of so many records closed that asked for names."""
+    seconds = sum(stations.seconds.get(name, 0.0) for name in STATIONS)
+    seen = earlier_closings(answers).seen(records, seconds, naming.busy.seconds)
+    ray.get(answers.keep_learned.remote(LEARNED, seen.encode()))
+
+
+def naming_calls(analyst: AnalyseSettings | str, view: View) -> NamingCalls | None:
+    """Who asks the model for names; None where nobody is to be asked any more, or there is no time
+    left for it."""
+    if not isinstance(analyst, AnalyseSettings) or view.stop not in (None, REACHED):
+        return None
+    if analyst.deadline is None:
+        return NamingCalls(analyst)
+    seconds = analyst.deadline.naming_seconds(view.records, time.time())
+    return None if seconds is None else NamingCalls(analyst, seconds=seconds)
