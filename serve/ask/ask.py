@@ -1,7 +1,8 @@
-"""Asking: permit -> attempt -> classify -> retry. The one owner of retries.
+"""Asking: permit -> reservation -> attempt -> classify -> retry. The one owner of retries.
 
-Invariant: every permit taken is settled exactly once, whatever happens (a reply, an error, a
-cancellation); an error that leaves `ask` is final for this request as it stands.
+Invariant: every permit taken, and every reservation of money, is settled exactly once, whatever
+happens (a reply, an error, a cancellation); nothing is sent without both; an error that leaves
+`ask` is final for this request as it stands.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+import uuid
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 from serve.ask.attempt import Attempt
+from serve.ask.billing import call_of, ended_by, is_counted
 from serve.ask.capabilities import Capabilities, build_body
-from serve.ask.contract import Class, Reply, Request
+from serve.ask.contract import Class, Reply, Request, Usage
 from serve.ask.errors import (
     AskError,
     BreakerOpen,
@@ -29,6 +32,8 @@ from serve.ask.errors import (
 from serve.ask.limiter import Lease, Outcome, OutcomeKind
 from serve.ask.limiter_host import Permits
 from serve.ask.settings import Provider, api_key
+from serve.ask.spend import Ended
+from serve.ask.spend_host import Spend
 
 T = TypeVar("T")
 
@@ -58,33 +63,45 @@ class CallCounts:
 
 @dataclass(slots=True)
 class Asker:
-    """Asks one model of one provider, through the permits that all callers share.
+    """Asks models of one provider, through the permits that all callers share.
 
-    `pauses`: seconds before each retry; their number is the number of retries. `heard`: when the
-    provider last showed that it is alive, or until when it asked to be left alone (seconds of the
-    monotonic clock).
+    `model`: asked where a request names none. `spend`: who keeps it within its means; None: nobody
+    keeps an account. `pauses`: seconds before each retry; their number is the number of retries.
+    `heard`: when the provider last showed that it is alive, or until when it asked to be left alone
+    (seconds of the monotonic clock).
     """
 
     provider: Provider
     model: str
     permits: Permits
+    spend: Spend | None = None
     pauses: tuple[float, ...] = RETRY_SECONDS
     counts: CallCounts = field(default_factory=CallCounts)
     heard: float = field(default_factory=time.monotonic)
     unreachable: str | None = None
     """Why the last attempt found nobody at the URL; None if somebody answered it."""
-    capabilities: Capabilities = field(init=False)
+    _capabilities: dict[str, Capabilities] = field(default_factory=dict)
     _attempt: Attempt = field(init=False)
     _random: random.Random = field(default_factory=random.Random)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        mode = self.provider.json_mode
-        self.capabilities = Capabilities(json="schema" if mode == "auto" else mode)
         self._attempt = Attempt(
             self.provider.base_url,
             api_key(self.provider),
             max_connections=self.provider.limits.max_concurrency,
+        )
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the asker's own model can do, as far as it was found out."""
+        return self.capabilities_of(self.model)
+
+    def capabilities_of(self, model: str) -> Capabilities:
+        """What `model` can do, as far as it was found out."""
+        mode = self.provider.json_mode
+        return self._capabilities.get(model) or Capabilities(
+            json="schema" if mode == "auto" else mode
         )
 
     async def aclose(self) -> None:
@@ -107,17 +124,18 @@ class Asker:
     async def ask(self, request: Request, lease: Lease) -> Reply:
         """Send `request` under `lease`; retried as its errors allow, under fresh permits.
 
-        Raises an AskError: Unavailable after three retries, Stopped after `stop`, anything else at
-        once. A 429 is no attempt: it is sent again as often as it takes, at the pace of the
-        limiter. Neither is a failure while the breaker is open, which says nothing about this
-        request.
+        Raises an AskError: Unavailable after three retries, Stopped after `stop`, CapReached where
+        an attempt may cost more than is left, anything else at once. A 429 is no attempt: it is
+        sent again as often as it takes, at the pace of the limiter. Neither is a failure while the
+        breaker is open, which says nothing about this request.
         """
         tries = 0
         while True:
             capabilities = self.capabilities
-            body = build_body(request, self.model, capabilities, self.provider.extra_body)
+            model = request.model or self.model
+            body = build_body(request, model, capabilities, self.provider.extra_body)
             try:
-                return await self._once(body, request.timeout, lease)
+                return await self._once(request, body, lease)
             except Unsupported as error:
                 self._step_down(capabilities, error)
                 lease = await self._unless_stopped(self.acquire(lease.cls, lease.tokens))
@@ -159,11 +177,13 @@ class Asker:
                 task.cancel()
             await asyncio.gather(wait, stop, return_exceptions=True)
 
-    async def _once(self, body: Mapping[str, object], seconds: float, lease: Lease) -> Reply:
-        """One attempt, its permit settled and its outcome counted."""
+    async def _once(self, request: Request, body: Mapping[str, Any], lease: Lease) -> Reply:
+        """One attempt: its permit and what is reserved for it settled, its outcome counted."""
+        ticket = uuid.uuid4().hex
+        await self._reserve(ticket, request, body, lease)
         self.counts.requests += 1
         try:
-            reply, headers = await self._attempt.complete(body, seconds)
+            reply, headers = await self._attempt.complete(body, request.timeout)
         except AskError as error:
             outcome = Outcome(
                 _kind(error),
@@ -173,13 +193,21 @@ class Asker:
             )
             self._count_error(outcome.kind)
             self._hear(error)
-            settled = await self.permits.settle(lease, outcome)
+            _, settled = await asyncio.gather(
+                self._account(ticket, ended_by(error), error.usage),
+                self.permits.settle(lease, outcome),
+            )
             if settled.breaker_open and isinstance(error, Unavailable):
                 raise _FailedWhileOpen from error
             raise
         except BaseException:
-            # Cancelled by us: it says nothing of the provider.
-            await asyncio.shield(self.permits.settle(lease, Outcome("rejected")))
+            # Cancelled by us: it says nothing of the provider, who may answer and bill it.
+            await asyncio.shield(
+                asyncio.gather(
+                    self._account(ticket, "unconfirmed"),
+                    self.permits.settle(lease, Outcome("rejected")),
+                )
+            )
             raise
         self.heard = max(self.heard, time.monotonic())
         self.unreachable = None
@@ -188,8 +216,29 @@ class Asker:
         self.counts.tokens_out += usage.tokens_out
         self.counts.tokens_cached += usage.cached
         used = usage.tokens_in + usage.tokens_out
-        await self.permits.settle(lease, Outcome("ok", tokens=used or None, headers=headers))
+        await asyncio.gather(
+            self._account(ticket, "answered" if is_counted(reply) else "unconfirmed", usage),
+            self.permits.settle(lease, Outcome("ok", tokens=used or None, headers=headers)),
+        )
         return reply
+
+    async def _reserve(
+        self, ticket: str, request: Request, body: Mapping[str, Any], lease: Lease
+    ) -> None:
+        """Wait until the attempt may be paid for; its permit goes back where it may not."""
+        if self.spend is None:
+            return
+        call = call_of(body, request, self.provider.context)
+        try:
+            await self._unless_stopped(self.spend.reserve(ticket, call))
+        except BaseException:
+            unused = asyncio.gather(self._account(ticket, "free"), self.give_back(lease))
+            await asyncio.shield(unused)
+            raise
+
+    async def _account(self, ticket: str, ended: Ended, usage: Usage | None = None) -> None:
+        if self.spend is not None:
+            await self.spend.settle(ticket, ended, usage)
 
     def _hear(self, error: AskError) -> None:
         """A refusal shows life, and so does a request to wait, until the wait is over."""

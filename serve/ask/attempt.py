@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+import aiohttp
 import httpx
 import orjson
 from httpx_aiohttp import AiohttpTransport
@@ -76,11 +77,7 @@ class Attempt:
         except TimeoutError as error:
             raise TimedOut(f"{self._base_url} gave no answer within {limit:.0f} s") from error
         except httpx.HTTPError as error:
-            # The transport calls every lost or refused connection a ConnectTimeout.
-            if isinstance(error.__cause__, TimeoutError):
-                raise TimedOut(f"{self._base_url} could not be reached in time") from error
-            reason = self._safe(str(error) or type(error).__name__)
-            raise Unavailable(f"{self._base_url} did not answer: {reason}") from error
+            raise self._no_answer(error) from error
         seconds = time.monotonic() - started
         headers = {name.lower(): value for name, value in response.headers.items()}
         try:
@@ -90,6 +87,16 @@ class Attempt:
         except AskError as error:
             error.headers = headers
             raise
+
+    def _no_answer(self, error: httpx.HTTPError) -> Unavailable:
+        # The transport calls every lost or refused connection a ConnectTimeout.
+        cause = error.__cause__
+        if isinstance(cause, TimeoutError):
+            return TimedOut(f"{self._base_url} could not be reached in time")
+        reason = self._safe(str(error) or type(error).__name__)
+        refused = Unavailable(f"{self._base_url} did not answer: {reason}")
+        refused.sent = not isinstance(cause, aiohttp.ClientConnectorError)
+        return refused
 
     def _reply(self, response: httpx.Response, body: Mapping[str, Any], seconds: float) -> Reply:
         try:
@@ -111,7 +118,9 @@ class Attempt:
             ) from error
         if refusal or finish_reason == "content_filter":
             said = refusal or "the answer was withheld by a content filter"
-            raise Refused(self._safe(str(said)), 200)
+            refused = Refused(self._safe(str(said)), 200)
+            refused.usage = usage
+            raise refused
         return Reply(text, finish_reason, usage, model, seconds)
 
     def _error(self, response: httpx.Response, body: Mapping[str, Any]) -> AskError:

@@ -9,6 +9,7 @@
      +- Unsupported                the provider rejects a feature by name (see `capabilities.py`)
      +- ContextOverflow            the request is too long for the model
      +- Refused                    400 or a refusal: this content will not be answered
+     +- CapReached                 it may cost more than is left of the money agreed: stop
      +- BreakerOpen                the provider is failing: not asked at all, try in `retry_after`
      `- Stopped                    the asking was ended before this request was on the wire
 
@@ -21,14 +22,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from serve.ask.contract import Usage
+
 
 class AskError(Exception):
     """Base of all errors of asking. `message` is safe to show: it never holds a key.
 
-    `headers` are those of the answer, lower case, where there was one.
+    `headers` are those of the answer, lower case, where there was one. `usage`: of an answer that
+    is none but was counted. `sent`: False where surely nobody was reached.
     """
 
     headers: Mapping[str, str] = MappingProxyType({})
+    usage: Usage | None = None
+    sent: bool = True
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message, status)
@@ -92,6 +98,11 @@ class Refused(AskError):
 
 class Stopped(AskError):
     """The asking was ended while this request waited."""
+
+
+class CapReached(AskError):
+    """Not asked: what it may cost at worst does not fit under the cap. The job stops, resumable
+    with a higher one."""
 
 
 class BreakerOpen(AskError):

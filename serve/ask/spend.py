@@ -82,6 +82,13 @@ class Ratios:
         return int((call.estimate_in * factor).to_integral_value(ROUND_CEILING))
 
 
+def worst_cost(call: Call, prices: Prices, ratios: Ratios) -> Decimal:
+    """The most that `call` may cost."""
+    # A configuration may make cached input the dearer one.
+    dearest = prices.model_copy(update={"input": max(prices.input, prices.cached or 0)})
+    return cost_of(Usage(ratios.worst_input(call), call.max_output), dearest)
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """What is decided now. `granted`: the reserved amount of each attempt that may be sent, None
@@ -116,7 +123,7 @@ class Budget:
         spent: Decimal = Decimal(0),
         closed: bool = False,
     ) -> None:
-        """`prices` by model; a model without is free here and cannot be capped. `spent`: by
+        """`prices` by model; of a model without one nothing is granted under a cap. `spent`: by
         attempts that are over."""
         self.cap = cap
         self.closed = closed
@@ -140,16 +147,15 @@ class Budget:
     def worst(self, call: Call) -> Decimal | None:
         """The most that `call` may cost; None where its model's prices are not known."""
         prices = self._prices.get(call.model)
-        if prices is None:
-            return None
-        # Cached input is not always the cheaper one in a configuration.
-        dearest = prices.model_copy(update={"input": max(prices.input, prices.cached or 0)})
-        usage = Usage(self._ratios.worst_input(call), call.max_output)
-        return cost_of(usage, dearest)
+        return None if prices is None else worst_cost(call, prices, self._ratios)
+
+    def holds(self, ticket: str) -> bool:
+        """Whether the attempt has its reservation."""
+        return ticket in self._open or ticket in self._gone
 
     def enqueue(self, ticket: str, call: Call) -> None:
         """An attempt waits for its reservation; a ticket that has one keeps it."""
-        if ticket not in self._open and ticket not in self._gone:
+        if not self.holds(ticket):
             self._waiting[ticket] = call
 
     def reopen(self, ticket: str, call: Call, amount: Decimal, now: float) -> None:
@@ -188,10 +194,10 @@ class Budget:
         while self._waiting:
             ticket, call = next(iter(self._waiting.items()))
             amount = self.worst(call)
-            if not self.closed and self._fits(amount or Decimal(0), self.spent + self.reserved):
+            if not self.closed and self._fits(amount, self.spent + self.reserved):
                 self._open[ticket] = _Open(call, amount or Decimal(0), self._until(call, now))
                 granted[ticket] = amount
-            elif self.closed or not self._fits(amount or Decimal(0), self.spent):
+            elif self.closed or not self._fits(amount, self.spent):
                 self.closed = True
                 refused.append(ticket)
             else:
@@ -202,8 +208,8 @@ class Budget:
             wake_at = min(held.until for held in self._open.values())
         return Step(granted, tuple(refused), wake_at)
 
-    def _fits(self, amount: Decimal, beside: Decimal) -> bool:
-        return self.cap is None or beside + amount <= self.cap
+    def _fits(self, amount: Decimal | None, beside: Decimal) -> bool:
+        return self.cap is None or (amount is not None and beside + amount <= self.cap)
 
     @staticmethod
     def _until(call: Call, now: float) -> float:

@@ -1,0 +1,178 @@
+"""The journal of spend: one row for every attempt, written before its bytes are sent.
+
+Invariant: when `begin` returns, the row survives the end of this process; a row that was never
+settled counts in full. SQLite in WAL mode, readable by its owner only; it holds names of sources,
+models and amounts, never a text or a key.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import orjson
+
+from serve.ask.contract import Usage
+from serve.ask.spend import Call, Ended
+from serve.ask.spend_account import Row
+
+FILE = "spend.db"
+"""Beside the store of answers."""
+BUSY_SECONDS = 30.0
+"""How long a writer waits for another run's transaction (each takes milliseconds)."""
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS attempts (
+    ticket TEXT PRIMARY KEY,
+    run TEXT NOT NULL,
+    command TEXT NOT NULL,
+    model TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    sources TEXT NOT NULL,
+    estimate_in INTEGER NOT NULL,
+    max_output INTEGER NOT NULL,
+    seconds REAL NOT NULL,
+    currency TEXT,
+    reserved TEXT,
+    cost TEXT,
+    tokens_in INTEGER,
+    tokens_cached INTEGER,
+    tokens_out INTEGER,
+    ended TEXT,
+    at REAL NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS attempts_of_run ON attempts (run);
+CREATE TABLE IF NOT EXISTS refused (run TEXT PRIMARY KEY, cap TEXT NOT NULL) WITHOUT ROWID;
+"""
+_COLUMNS = (
+    "ticket, command, model, sources, estimate_in, max_output, seconds, currency, reserved, cost, "
+    "tokens_in, tokens_cached, tokens_out, ended, at"
+)
+_INSERT = (
+    f"INSERT OR IGNORE INTO attempts (run, kind, {_COLUMNS}) "  # noqa: S608
+    f"VALUES ({', '.join('?' * 17)})"
+)
+
+
+class SpendJournal:
+    """One open journal. Use it from one thread."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create the journal at `path`. Raises sqlite3.DatabaseError if it is none."""
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.touch(mode=0o600)
+        self._connection = sqlite3.connect(
+            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        # As in the store of answers: what was committed survives the process without an fsync.
+        for pragma in ("journal_mode=WAL", "synchronous=NORMAL"):
+            self._connection.execute(f"PRAGMA {pragma}")
+        self._connection.executescript(_SCHEMA)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the journal; what was written is kept."""
+        self._connection.close()
+
+    def begin(self, run: str, rows: Iterable[Row]) -> None:
+        """Attempts of `run` are about to be sent."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            values = [(run, _kinds(row.call), *_values(row)) for row in rows]
+            self._connection.executemany(_INSERT, values)
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+    def settle(
+        self, ticket: str, ended: Ended, cost: Decimal | None, usage: Usage | None = None
+    ) -> None:
+        """The attempt is over; a row that was settled before stays as it is."""
+        counts = (usage.tokens_in, usage.cached, usage.tokens_out) if usage else (None,) * 3
+        self._connection.execute(
+            "UPDATE attempts SET ended = ?, cost = ?, tokens_in = ?, tokens_cached = ?, "
+            "tokens_out = ? WHERE ticket = ? AND ended IS NULL",
+            (ended, _text(cost), *counts, ticket),
+        )
+
+    def rows(self, run: str) -> Iterator[Row]:
+        """The attempts of all commands of `run`."""
+        query = f"SELECT {_COLUMNS} FROM attempts WHERE run = ? ORDER BY at, ticket"  # noqa: S608
+        for values in self._connection.execute(query, (run,)):
+            yield _row(values)
+
+    def refuse(self, run: str, cap: Decimal) -> None:
+        """Under `cap` something of `run` could not be sent any more."""
+        self._connection.execute("REPLACE INTO refused VALUES (?, ?)", (run, str(cap)))
+
+    def refused(self, run: str) -> Decimal | None:
+        """The last cap under which something of `run` could not be sent; None: there is none."""
+        found = self._connection.execute("SELECT cap FROM refused WHERE run = ?", (run,)).fetchone()
+        return Decimal(found[0]) if found else None
+
+
+def _kinds(call: Call) -> str:
+    return ",".join(sorted({what for what, _ in call.billed_to}))
+
+
+def _values(row: Row) -> tuple[object, ...]:
+    call = row.call
+    sources = [[what, source, weight] for (what, source), weight in call.billed_to.items()]
+    usage = row.usage
+    return (
+        *(row.ticket, row.command, call.model, orjson.dumps(sources).decode()),
+        *(call.estimate_in, call.max_output, call.seconds),
+        *(row.currency, _text(row.reserved), _text(row.cost)),
+        *((usage.tokens_in, usage.cached, usage.tokens_out) if usage else (None,) * 3),
+        *(row.ended, row.at),
+    )
+
+
+def _row(values: tuple[object, ...]) -> Row:
+    (ticket, command, model, sources, estimate, output, seconds, *rest) = values
+    currency, reserved, cost, tokens_in, cached, tokens_out, ended, at = rest
+    billed_to = {(what, source): weight for what, source, weight in orjson.loads(str(sources))}
+    usage = None
+    if tokens_in is not None:
+        usage = Usage(int(str(tokens_in)), int(str(tokens_out)), int(str(cached)))
+    return Row(
+        ticket=str(ticket),
+        command=str(command),
+        call=Call(str(model), int(str(estimate)), int(str(output)), float(str(seconds)), billed_to),
+        currency=None if currency is None else str(currency),
+        reserved=_decimal(reserved),
+        cost=_decimal(cost),
+        usage=usage,
+        ended=None if ended is None else _ENDED[str(ended)],
+        at=float(str(at)),
+    )
+
+
+_ENDED: dict[str, Ended] = {
+    "answered": "answered",
+    "free": "free",
+    "unconfirmed": "unconfirmed",
+}
+
+
+def _text(amount: Decimal | None) -> str | None:
+    return None if amount is None else str(amount)
+
+
+def _decimal(text: object) -> Decimal | None:
+    return None if text is None else Decimal(str(text))
