@@ -28,6 +28,7 @@ from job.flags import Flags
 from job.history.known import KNOWN_FILE, load_known
 from job.own_instructions import check_compression, read_instructions
 from job.pack import Mode
+from job.prices import check_cap
 from job.provider_choice import choose_provider
 from job.records import KINDS, Kind
 from job.storage.place import Place
@@ -123,7 +124,7 @@ def resolve(flags: Flags) -> Settings:
         fresh=flags.fresh,
         overwrite=flags.overwrite,
         pack_tokens=flags.pack_tokens,
-        max_spend=_money(flags.max_spend or config.run.max_spend),
+        max_spend=check_cap(_money(flags.max_spend or config.run.max_spend), provider, models),
         deadline=_deadline(flags.deadline, zone),
         own_instructions=own,
         compress_instructions=check_compression(compress, own),

@@ -1,0 +1,34 @@
+"""Whether the prices of the models that are asked are known.
+
+Invariant: a cap on what is spent is accepted only where every model has a price.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from job.errors import UsageError
+from serve.ask.price_table import Known, prices_of
+from serve.ask.settings import Provider
+
+
+def known_prices(provider: Provider, models: Sequence[str]) -> dict[str, Known]:
+    """The prices of `models`, in one currency; nothing where one of them has none."""
+    found = {model: prices_of(provider, model) for model in models}
+    known = {model: prices for model, prices in found.items() if prices is not None}
+    return known if len(known) == len(models) else {}
+
+
+def check_cap(
+    cap: Decimal | None, provider: Provider | None, models: Sequence[str]
+) -> Decimal | None:
+    """`cap`, where it can be kept. Raises UsageError where no price says what a call costs."""
+    if cap is None or provider is None or known_prices(provider, models):
+        return cap
+    without = [model for model in models if prices_of(provider, model) is None]
+    raise UsageError(
+        f"--max-spend: what {', '.join(without)} costs at {provider.base_url} is not known. Name "
+        "the prices per million tokens in fupan.yaml, under the provider: "
+        "prices: {currency: USD, input: 2.50, cached: 1.25, output: 10.00}"
+    )
