@@ -45,7 +45,8 @@ class Item:
     a failing provider, `asked` times that an answer came back without it or unusable, `alone` of
     those by itself, at its tier. `part`: its place among the parts of its record. `tier`: the place
     of the model that is to answer it among those of the run. `draft` is a usable answer with
-    required fields empty, from the model `drafted_by`.
+    required fields empty, from the model `drafted_by`. `took_in`, `took_out`: its share of the
+    tokens of the replies that its tier gave about it.
     """
 
     record: Record
@@ -58,6 +59,8 @@ class Item:
     tier: int = 0
     draft: Answer | None = None
     drafted_by: str = ""
+    took_in: float = 0.0
+    took_out: float = 0.0
 
     @property
     def attempts(self) -> int:

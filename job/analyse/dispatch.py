@@ -10,15 +10,16 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from job.analyse.contract import Step, Together, after_error, after_reply
+from job.analyse.contract import Fail, Sent, Step, Together, after_error, after_reply
 from job.analyse.learning import Learning
 from job.analyse.outcomes import Outcomes
 from job.analyse.patience import reason_to_give_up
 from job.analyse.requests import SCHEMA_TOKENS, build_request, lane_of, wire_tokens
+from job.analyse.routing import Routing
 from job.analyse.stored import AskSettings, Store
 from job.analyse.waiting import LINGER_SECONDS, Waiting
 from job.deadline import REACHED, TimeLeft
@@ -30,6 +31,7 @@ from serve.ask.ask import Asker
 from serve.ask.contract import Class, Reply, Request
 from serve.ask.errors import AskError, Misconfigured, Refused, Stopped
 from serve.ask.limiter import Lease
+from serve.ask.price_table import prices_of
 
 REFUSED_ALIKE = 8
 """Records refused alone in the same words, before anything was ever answered, that show a refusal
@@ -58,6 +60,7 @@ class Dispatcher:
     progress: Progress = field(default_factory=Progress)
     learning: Learning = field(init=False)
     _waiting: Waiting = field(init=False)
+    _routing: Routing = field(init=False)
     _outcomes: Outcomes = field(init=False)
     _refused: Counter[str] = field(default_factory=Counter)
     _busy: BusyClock = field(default_factory=BusyClock)
@@ -65,8 +68,17 @@ class Dispatcher:
     def __post_init__(self) -> None:
         self._waiting = Waiting(self.fit, self.linger, self.rationed)
         self.learning = Learning(self.fit)
+        known = [prices_of(self.asker.provider, model) for model in self.settings.models]
+        prices = tuple(each.prices if each else None for each in known)
+        self._routing = Routing(self.settings.models, prices)
         self._outcomes = Outcomes(
-            self.store, self.settings, self.fit, self._waiting, self.progress, self.asker.stop
+            self.store,
+            self.settings,
+            self.fit,
+            self._waiting,
+            self._routing,
+            self.progress,
+            self.asker.stop,
         )
 
     @property
@@ -144,31 +156,35 @@ class Dispatcher:
 
     async def _send(self, items: Sequence[Item], repair: bool, lease: Lease) -> None:
         """Ask about `items` and do what the outcome demands."""
-        self.fit.overhead = 0 if self.asker.capabilities.json == "schema" else SCHEMA_TOKENS
+        model = self._routing.model_of(items)
+        schema = self.asker.capabilities_of(model).json == "schema"
+        self.fit.overhead = 0 if schema else SCHEMA_TOKENS
         request = build_request(items, self.settings, self.fit, repair)
+        sent = Sent(repair, higher=self._routing.can_escalate(items))
         self.progress.begin(len(items))
-        model = self.settings.model
         began = time.monotonic()
         try:
             with self._busy.running():
                 async with asyncio.timeout(self.time_left.seconds(time.time())):
                     reply = await self.asker.ask(request, lease)
         except TimeoutError:
-            steps = after_error(items, Stopped(REACHED), repair)
+            steps = after_error(items, Stopped(REACHED), sent)
         except AskError as error:
-            steps = after_error(items, error, repair)
+            steps = after_error(items, error, sent)
             self.learning.gave_up(items, request, error)
-            self._note_refusal(items, error)
+            if error.usage is not None:
+                self._routing.replied(items, error.usage)
+            self._note_refusal(steps, error)
         else:
             self.time_left.observe(lease.cls, time.monotonic() - began)
-            steps = self._judge(items, request, reply, repair)
+            steps = self._judge(items, request, reply, sent)
             model = reply.model
         finally:
             self.progress.in_flight -= 1
         await self._outcomes.do(steps, model)
 
     def _judge(
-        self, items: Sequence[Item], request: Request, reply: Reply, repair: bool
+        self, items: Sequence[Item], request: Request, reply: Reply, sent: Sent
     ) -> list[Step]:
         """What the reply is worth; what it teaches is learned."""
         self.progress.first = self.progress.first or time.time()
@@ -178,13 +194,17 @@ class Dispatcher:
         verdict = validate(reply.text, reply.finish_reason, texts)
         self.learning.observe(items, request, reply, verdict)
         self.witness(items, verdict)
+        self._routing.replied(items, reply.usage)
         room = self.fit.room(items[0].record.kind, lane_of(items), wire_tokens(items))
-        limited = self.asker.capabilities.output_limit != "none"
-        return after_reply(local, verdict, repair, limited and request.max_output < room)
+        model = request.model or self.asker.model
+        limited = self.asker.capabilities_of(model).output_limit != "none"
+        room_left = limited and request.max_output < room
+        return after_reply(local, verdict, replace(sent, room_left=room_left, model=reply.model))
 
-    def _note_refusal(self, items: Sequence[Item], error: AskError) -> None:
+    def _note_refusal(self, steps: Sequence[Step], error: AskError) -> None:
         """Stop where it is not a record that is refused but everything."""
-        if self.progress.first is None and len(items) == 1 and isinstance(error, Refused):
+        failed = any(isinstance(step, Fail) for step in steps)
+        if self.progress.first is None and failed and isinstance(error, Refused):
             self._refused[error.message] += 1
             if self._refused[error.message] >= REFUSED_ALIKE:
                 alike = f"every request is refused alike: {error.message}"
@@ -206,7 +226,8 @@ class Dispatcher:
 
     def facts(self) -> dict[str, Any]:
         """What was learned so far, for `timing.json`."""
-        return {"estimates": self.learning.facts()}
+        routing = {"routing": found} if (found := self._routing.facts()) else {}
+        return {"estimates": self.learning.facts(), **routing}
 
     def refresh(self) -> None:
         """Bring the numbers in `progress` up to date."""

@@ -27,23 +27,26 @@ class Entry:
     followers: list[Entry] = field(default_factory=list)
     review: bool = False
     _kept: list[tuple[tuple[int, ...], Answer]] = field(default_factory=list)
+    _models: dict[str, None] = field(default_factory=dict)
 
     @property
     def parts(self) -> int:
         """Parts that were answered or wait for it."""
         return len(self.open) + len(self._kept)
 
-    def keep(self, item: Item, answer: Answer, review: bool) -> bool:
-        """Take the answer to one item; True when it was the last that was missing."""
+    def keep(self, item: Item, answer: Answer, review: bool, model: str) -> bool:
+        """Take the answer of `model` to one item; True when it was the last that was missing."""
         self.open.discard(item)
+        self._models[model] = None
         self._kept.append((item.part, answer))
         self.review = self.review or review
         return not self.open and not self.future.done()
 
-    def merged(self) -> Answer:
-        """The answer of all parts."""
+    def merged(self) -> Stored:
+        """The answer of all parts, and the models that gave it."""
         ordered = [answer for _, answer in sorted(self._kept, key=lambda kept: kept[0])]
-        return ordered[0] if len(ordered) == 1 else merge_answers(ordered)
+        answer = ordered[0] if len(ordered) == 1 else merge_answers(ordered)
+        return Stored(answer, self.review, ", ".join(self._models))
 
     def answer(self, stored: Stored) -> None:
         """End with an answer that was paid for; those who follow recall it."""

@@ -10,10 +10,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from job.analyse.contract import Fail, Keep, Split, Step, Stop, Wait
+from job.analyse.contract import Escalate, Fail, Keep, Split, Step, Stop, Wait
 from job.analyse.entries import Entry
 from job.analyse.parts import MAX_PARTS, split_item
-from job.analyse.stored import AskSettings, Store, Stored, decode, encode, record_key
+from job.analyse.routing import Routing
+from job.analyse.stored import AskSettings, Store, decode, encode, record_key
 from job.analyse.waiting import Waiting
 from job.pack import Fit, Item, make_item
 from job.progress import Progress
@@ -30,6 +31,7 @@ class Outcomes:
     settings: AskSettings
     fit: Fit
     waiting: Waiting
+    routing: Routing
     progress: Progress
     on_stop: Callable[[], None]
     stopped: AskError | str | None = None
@@ -93,8 +95,10 @@ class Outcomes:
         finished: list[Entry] = []
         for step in steps:
             if isinstance(step, Keep):
+                self.routing.answered(step.item)
                 entry = self._owners.pop(step.item, None)
-                if entry is not None and entry.keep(step.item, step.answer, step.review):
+                by = step.by or model
+                if entry is not None and entry.keep(step.item, step.answer, step.review, by):
                     finished.append(entry)
             elif isinstance(step, Fail):
                 entry = self._owners.pop(step.item, None)
@@ -104,8 +108,11 @@ class Outcomes:
             elif isinstance(step, Stop) or self.stopped is not None:
                 if isinstance(step, Stop):
                     self.stop(step.error)
-                for item in [step.item] if isinstance(step, Split) else step.items:
+                for item in [step.item] if isinstance(step, Split | Escalate) else step.items:
                     self.leave(item)
+            elif isinstance(step, Escalate):
+                self.routing.escalate(step.item)
+                self.waiting.push(step.item)
             elif isinstance(step, Split):
                 self._split(step.item, self._owners[step.item])
             elif isinstance(step, Wait):
@@ -113,11 +120,11 @@ class Outcomes:
                     self.waiting.push(item, step.last)
             else:
                 self.waiting.push_batch(step, first=self.progress.first is None)
-        await self._finish(finished, model)
+        await self._finish(finished)
 
-    async def _finish(self, entries: Sequence[Entry], model: str) -> None:
+    async def _finish(self, entries: Sequence[Entry]) -> None:
         """Store the answers of `entries`, then end them."""
-        stored = [(entry, Stored(entry.merged(), entry.review, model)) for entry in entries]
+        stored = [(entry, entry.merged()) for entry in entries]
         if stored:
             rows = [(entry.key, encode(value)) for entry, value in stored]
             try:
@@ -130,6 +137,7 @@ class Outcomes:
 
     def _enqueue(self, entry: Entry) -> None:
         item = make_item(entry.record)
+        item.tier = self.routing.begin(entry.record.text)
         if item.line_tokens > self.fit.max_part(item.record.kind):
             self._split(item, entry)
         else:
@@ -159,8 +167,8 @@ class Outcomes:
         entry = self._owners.pop(item, None)
         if entry is None:
             return
-        if item.draft is not None and entry.keep(item, item.draft, review=True):
-            entry.answer(Stored(entry.merged(), review=True, model=self.settings.model))
+        if item.draft is not None and entry.keep(item, item.draft, True, item.drafted_by):
+            entry.answer(entry.merged())
         else:
             entry.leave_unasked(str(self.stopped))
         self._drop(entry)

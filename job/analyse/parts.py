@@ -34,7 +34,7 @@ def split_item(item: Item, fit: Fit) -> list[Item] | None:
         return None
     pieces = [make_item(item.record, part, (*item.part, n)) for n, part in enumerate(parts)]
     for piece in pieces:
-        piece.rounds = item.rounds
+        piece.rounds, piece.tier = item.rounds, item.tier
     return pieces
 
 

@@ -33,6 +33,12 @@ def wire_tokens(items: Sequence[Item]) -> int:
     return sum(item.line_tokens for item in items)
 
 
+def pack_wire(items: Sequence[Item]) -> int:
+    """The same of a pack as it is sent: with full times where it spans dates."""
+    dated = spans_dates(items)
+    return wire_tokens(items) + (ISO_DATE_TOKENS * len(items) if dated else 0)
+
+
 def build_request(items: Sequence[Item], ask: AskSettings, fit: Fit, repair: bool) -> Request:
     """The request for a pack; the records' local ids are "1".."n" in the order of `items`."""
     kind, lane = items[0].record.kind, lane_of(items)
@@ -41,7 +47,7 @@ def build_request(items: Sequence[Item], ask: AskSettings, fit: Fit, repair: boo
         wire_line(str(number), item.record.time, item.text, dated)
         for number, item in enumerate(items, 1)
     ]
-    wire = wire_tokens(items) + (ISO_DATE_TOKENS * len(items) if dated else 0)
+    wire = pack_wire(items)
     reserve = fit.reserve.needed(kind, lane, len(items))
     tokens_about = fit.input_tokens(kind, lane, wire) + fit.reserve.expected(kind, lane, len(items))
     given_up = any(item.rounds for item in items)
@@ -53,6 +59,7 @@ def build_request(items: Sequence[Item], ask: AskSettings, fit: Fit, repair: boo
         timeout=fit.seconds.timeout(kind, lane, tokens_about, reserve, given_up),
         schema=ANSWER_SCHEMA,
         schema_name="retrospective",
+        model=ask.models[items[0].tier],
         billed_to=_billed_to(items),
     )
 

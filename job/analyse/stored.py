@@ -49,9 +49,14 @@ class AskSettings:
     tiers: tuple[str, ...] = ()
 
     @property
+    def models(self) -> tuple[str, ...]:
+        """Those that are asked, from the cheapest to the most powerful."""
+        return self.tiers or (self.model,)
+
+    @property
     def best_model(self) -> str:
         """The most powerful of the models."""
-        return self.tiers[-1] if self.tiers else self.model
+        return self.models[-1]
 
 
 @dataclass(frozen=True, slots=True)

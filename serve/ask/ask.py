@@ -131,13 +131,13 @@ class Asker:
         """
         tries = 0
         while True:
-            capabilities = self.capabilities
             model = request.model or self.model
+            capabilities = self.capabilities_of(model)
             body = build_body(request, model, capabilities, self.provider.extra_body)
             try:
                 return await self._once(request, body, lease)
             except Unsupported as error:
-                self._step_down(capabilities, error)
+                self._step_down(model, capabilities, error)
                 lease = await self._unless_stopped(self.acquire(lease.cls, lease.tokens))
                 continue
             except (RateLimited, _FailedWhileOpen):
@@ -153,15 +153,16 @@ class Asker:
                 self.counts.retries += 1
             lease = await self._unless_stopped(self.acquire("retry", lease.tokens))
 
-    def _step_down(self, sent: Capabilities, error: Unsupported) -> None:
-        """Turn a refused feature off. Raises Misconfigured where `extra_body` insists on it."""
+    def _step_down(self, model: str, sent: Capabilities, error: Unsupported) -> None:
+        """Turn a feature off that `model` refused. Raises Misconfigured where `extra_body` insists
+        on it."""
         own = "response_format" if error.feature.startswith("json_") else error.feature
         if own in self.provider.extra_body:
             raise Misconfigured(
                 f"extra_body sets {own}, which the provider refuses: {error.message}", error.status
             ) from error
-        if self.capabilities == sent:
-            self.capabilities = sent.without(error.feature)
+        if self.capabilities_of(model) == sent:
+            self._capabilities[model] = sent.without(error.feature)
 
     async def _unless_stopped(self, waited: Coroutine[Any, Any, T]) -> T:
         """What `waited` gives; Stopped once the asking is stopped, whichever comes first."""
