@@ -31,6 +31,7 @@ from job.records import KINDS, Kind
 from job.storage.place import Place
 from serve.ask.answers import Answers
 from serve.ask.settings import Provider
+from serve.ask.spend_journal import FILE
 
 KEY_FILE = "mask.key"
 """Beside the answers: an alias must be the same in every run, or nothing would be recalled."""
@@ -143,7 +144,8 @@ def open_answers(settings: Settings) -> Answers:
 def _written(settings: Settings) -> list[Place]:
     """Files and folders that the run itself writes."""
     answers = settings.answers
-    beside = [answers.with_name(answers.name + end) for end in ("", "-wal", "-shm", "-journal")]
+    ends = ("", "-wal", "-shm", "-journal")
+    beside = [answers.with_name(name + end) for name in (answers.name, FILE) for end in ends]
     return [settings.out, *map(Place.of, (*beside, answers.parent / KEY_FILE))]
 
 

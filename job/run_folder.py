@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import re
+import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ WORK = ".work"
 """Files of a run under way; removed when it ends well."""
 IDENTITY = ".fupan-run.json"
 """The inputs and settings of the run under way."""
+SPENDER = ".fupan-spend.json"
+"""Under which name the run spends. It stays: the same command may go on spending."""
 OWN_FILES = (
     "report.html",
     "report.md",
@@ -107,9 +110,9 @@ class RunFolder:
                 check = stack.enter_context(hold(self.root))
             yield check
 
-    def begin(self, identity: dict[str, Any], overwrite: bool) -> bool:
+    def begin(self, identity: dict[str, Any], overwrite: bool, fresh: bool = False) -> bool:
         """Make the folder ready for a run of `identity` (inputs and settings); True if an earlier
-        run of the same is gone on with.
+        run of the same is gone on with. `fresh`: it asks anew and spends anew.
 
         Raises OutputInUse if the folder holds something else and `overwrite` is not set, and
         UsageError where nothing can be written.
@@ -126,11 +129,23 @@ class RunFolder:
                 f"{self.root} holds {what}; name another --out, or replace it with --overwrite"
             )
         with _writable(self.root):
+            if not same or fresh:
+                (self.root / SPENDER).unlink()
             write_json(self.root / IDENTITY, identity)
             if not same or finished not in (None, wanted):
                 self.remove_results()
             self._remove_unfinished()
         return same
+
+    def spender(self) -> str:
+        """Under which name the run spends: the same for all commands that go on in the folder.
+        Raises UsageError where it cannot be written."""
+        held = self._held(self.root / SPENDER)
+        if not isinstance(held, dict) or not isinstance(held.get("run"), str):
+            held = {"run": secrets.token_hex(16)}
+            with _writable(self.root):
+                write_json(self.root / SPENDER, held)
+        return str(held["run"])
 
     def finish(self) -> None:
         """Remove what only the run itself needed."""
@@ -162,9 +177,8 @@ class RunFolder:
 
 
 def _is_hidden_own(name: str) -> bool:
-    return (
-        name in (WORK, IDENTITY) or name.startswith(LOCK) or _UNFINISHED.fullmatch(name) is not None
-    )
+    own = name in (WORK, IDENTITY, SPENDER) or name.startswith(LOCK)
+    return own or _UNFINISHED.fullmatch(name) is not None
 
 
 @contextmanager

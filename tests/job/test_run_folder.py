@@ -174,3 +174,18 @@ def test_a_run_folder_is_known_while_and_after_the_run(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("{}")
     (tmp_path / "ledger.json").write_text("{}")
     assert is_run_folder(Place.of(tmp_path))
+
+
+def test_a_run_spends_under_one_name_until_another_begins(tmp_path: Path) -> None:
+    folder = RunFolder(Place.of(tmp_path))
+    with folder.locked():
+        folder.begin(MINE, overwrite=False)
+        name = folder.spender()
+        folder.begin(MINE, overwrite=True)
+        assert folder.spender() == name
+        folder.finish()
+        folder.begin(MINE, overwrite=False, fresh=True)
+        anew = folder.spender()
+        folder.begin(OTHER, overwrite=True)
+        other = folder.spender()
+    assert len({name, anew, other}) == 3
