@@ -7,7 +7,6 @@ same plan again; nothing here is written and nothing is asked.
 from __future__ import annotations
 
 import secrets
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -29,7 +28,9 @@ from job.read import FilePlan, Slice, plan_inputs
 from job.read.chats import ChatNames
 from job.records import KINDS, Kind
 from job.storage.place import Place
-from serve.ask.answers import Answers
+from job.store_words import store_error
+from serve.ask.answers_file import StoreError
+from serve.ask.answers_repair import LastingAnswers, files_set_aside
 from serve.ask.settings import Provider
 from serve.ask.spend_journal import FILE
 
@@ -128,15 +129,16 @@ def plan_run(settings: Settings, keep: bool) -> RunPlan:
     )
 
 
-def open_answers(settings: Settings) -> Answers:
-    """The store of answers. Raises UsageError where `--answers` names none."""
+def open_answers(settings: Settings) -> LastingAnswers:
+    """The store of answers, a new one if the old one is damaged. Raises UsageError where
+    `--answers` names none."""
     path = settings.answers
+    if path.is_dir():
+        raise UsageError(f"--answers {path} is a folder; name a file")
     try:
-        return Answers(path)
-    except sqlite3.DatabaseError as error:
-        if path.is_dir():
-            raise UsageError(f"--answers {path} is a folder; name a file") from error
-        raise UsageError(f"--answers {path} is no store of answers: {error}") from error
+        return LastingAnswers(path)
+    except StoreError as error:
+        raise store_error(path, error) from error
     except OSError as error:
         raise UsageError(f"cannot open --answers {path}: {error.strerror}") from error
 
@@ -146,6 +148,7 @@ def _written(settings: Settings) -> list[Place]:
     answers = settings.answers
     ends = ("", "-wal", "-shm", "-journal")
     beside = [answers.with_name(name + end) for name in (answers.name, FILE) for end in ends]
+    beside += files_set_aside(answers)
     return [settings.out, *map(Place.of, (*beside, answers.parent / KEY_FILE))]
 
 

@@ -32,7 +32,7 @@ from job.intake import Intake
 from job.ledger import count_vias, make_ledger, read_manifests, sum_counts
 from job.lines import LineFinder
 from job.pipeline import ask_everything
-from job.planning import RunPlan, open_answers, plan_run
+from job.planning import RunPlan, plan_run
 from job.printable import encodable
 from job.progress import View, start_board
 from job.reach import check_reach
@@ -44,6 +44,7 @@ from job.sampling import sample_bound
 from job.show import Watcher
 from job.storage.hold import Check
 from job.storage.place import Place
+from job.store_care import check_answers, damage_warnings
 from job.themes.grouping import group_issues, name_groups
 from job.themes.table import write_themes
 from job.timing import Stations
@@ -97,7 +98,7 @@ def run_job(settings: Settings, console: Console, quiet: bool) -> Finished:
             check_baseline(settings.baseline, folder.root)
             plan = plan_run(settings, keep=True)
             folder.begin(identity(settings, plan), settings.overwrite)
-            _check_answers(settings)
+            check_answers(settings)
         with stations.station("start_ray"):
             stack.enter_context(cluster())
             check_reach(folder, [file.location for file in plan.files], settings.provider)
@@ -154,7 +155,10 @@ def _run(
         write_json(folder.root / "ledger.json", ledger)
         stopped = why_stopped(view, ledger)
         run = run_json(settings, plan, started, view.json_mode, stopped)
-        run["warnings"] = closing_words(settings, plan, ledger)
+        run["warnings"] = [
+            *closing_words(settings, plan, ledger),
+            *damage_warnings(settings, stations.began),
+        ]
         write_json(folder.root / "run.json", run)
     asking = {"asking": asdict(view.asking), "limiter": view.limiter, **view.facts}
     named = naming.busy.seconds if naming else 0.0
@@ -183,16 +187,6 @@ def _check_key(settings: Settings) -> None:
         api_key(settings.provider)
     except Misconfigured as error:
         raise UsageError(error.message) from error
-
-
-def _check_answers(settings: Settings) -> None:
-    """See that the store can be opened, and forget answers older than the user wants to keep."""
-    if settings.provider is None and not settings.answers.exists():
-        return
-    days = settings.privacy.keep_days
-    with open_answers(settings) as answers:
-        if days is not None:
-            answers.prune(datetime.now(UTC).timestamp() - days * 86_400)
 
 
 def _view(board: Any, timeout: float | None = None) -> View:

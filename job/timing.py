@@ -15,8 +15,10 @@ from typing import Any
 
 @dataclass(slots=True)
 class Stations:
-    """A stopwatch per station, in the order in which they were first entered."""
+    """A stopwatch per station, in the order in which they were first entered. `began`: seconds
+    since the epoch."""
 
+    began: float = field(default_factory=time.time)
     started: float = field(default_factory=time.monotonic)
     seconds: dict[str, float] = field(default_factory=dict)
     current: str = "start"

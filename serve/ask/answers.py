@@ -9,34 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
-BUSY_SECONDS = 30.0
-"""How long a writer waits for another run's transaction (each takes milliseconds)."""
+from serve.ask.answers_file import open_store, transaction
+
 KEYS_A_QUERY = 500
 """Below SQLite's historic limit of 999 variables."""
-
-_SCHEMA = (
-    """
-CREATE TABLE IF NOT EXISTS answers (
-    key BLOB PRIMARY KEY,
-    value BLOB NOT NULL,
-    stored_at INTEGER NOT NULL
-) WITHOUT ROWID
-""",
-    """
-CREATE TABLE IF NOT EXISTS learned (
-    name TEXT PRIMARY KEY,
-    value BLOB NOT NULL,
-    stored_at INTEGER NOT NULL
-) WITHOUT ROWID
-""",
-)
+FORGOTTEN_AT_ONCE = 5_000
+"""Answers forgotten in one transaction: about a tenth of a second in which nobody else writes."""
 
 
 def default_path() -> Path:
@@ -56,26 +40,26 @@ def answer_key(*parts: str) -> bytes:
     return digest.digest()
 
 
+class Pruned(NamedTuple):
+    """How much was forgotten."""
+
+    answers: int
+    learned: int
+
+
 class Answers:
     """One open store. Use it from one thread."""
 
-    def __init__(self, path: Path) -> None:
-        """Open or create the store at `path`, readable by its owner only.
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        """Open or create the store at `path`, readable by its owner only. `clock`: seconds since
+        the epoch.
 
-        Raises sqlite3.DatabaseError if the file is no such store.
+        Raises StoreError if the file is no such store, or a damaged one.
         """
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path.touch(mode=0o600)
         self.path = path
-        self._connection = sqlite3.connect(
-            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-        )
-        # In WAL mode a NORMAL commit survives the end of the process without an fsync; only a
-        # power cut can take the last ones.
-        for pragma in ("journal_mode=WAL", "synchronous=NORMAL"):
-            self._connection.execute(f"PRAGMA {pragma}")
-        for statement in _SCHEMA:
-            self._connection.execute(statement)
+        self._clock = clock
+        self.connection = open_store(path)
+        """For `answers_upkeep` alone."""
 
     def __enter__(self) -> Self:
         return self
@@ -90,10 +74,10 @@ class Answers:
 
     def close(self) -> None:
         """Close the store; what was put is kept."""
-        self._connection.close()
+        self.connection.close()
 
     def __len__(self) -> int:
-        return int(self._connection.execute("SELECT count(*) FROM answers").fetchone()[0])
+        return int(self.connection.execute("SELECT count(*) FROM answers").fetchone()[0])
 
     def get_many(self, keys: Sequence[bytes], since: float | None = None) -> dict[bytes, bytes]:
         """Those of `keys` that are stored, with their values; only what was stored since `since`
@@ -105,38 +89,38 @@ class Answers:
             marks = ",".join("?" * len(some))
             where = f"key IN ({marks}) AND stored_at >= ?"
             query = f"SELECT key, value FROM answers WHERE {where}"  # noqa: S608
-            found.update(self._connection.execute(query, (*some, start_at)))
+            found.update(self.connection.execute(query, (*some, start_at)))
         return found
 
     def put_many(self, items: Iterable[tuple[bytes, bytes]], replace: bool = False) -> None:
         """Store `items` in one transaction. A key that is there already keeps its value unless
         `replace` (`--fresh` asks and stores anew)."""
-        now = int(time.time())
+        now = int(self._clock())
         verb = "REPLACE" if replace else "IGNORE"
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            self._connection.executemany(
+        with transaction(self.connection):
+            self.connection.executemany(
                 f"INSERT OR {verb} INTO answers VALUES (?, ?, ?)",  # noqa: S608
-                [(key, value, now) for key, value in items],
+                ((key, value, now) for key, value in items),
             )
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
 
     def learned(self, name: str) -> bytes | None:
         """What the last run that kept `name` learned; None if none did."""
         query = "SELECT value FROM learned WHERE name = ?"
-        row = self._connection.execute(query, (name,)).fetchone()
+        row = self.connection.execute(query, (name,)).fetchone()
         return None if row is None else bytes(row[0])
 
     def keep_learned(self, name: str, value: bytes) -> None:
         """Keep small JSON between runs under `name`; the latest one stays."""
-        self._connection.execute(
-            "REPLACE INTO learned VALUES (?, ?, ?)", (name, value, int(time.time()))
-        )
+        row = (name, value, int(self._clock()))
+        self.connection.execute("REPLACE INTO learned VALUES (?, ?, ?)", row)
 
-    def prune(self, before: float) -> int:
-        """Forget the answers stored before `before` (seconds since the epoch); how many."""
-        cursor = self._connection.execute("DELETE FROM answers WHERE stored_at < ?", (int(before),))
-        return cursor.rowcount
+    def prune(self, before: float) -> Pruned:
+        """Forget the answers stored, and what was learned and not kept again, before `before`
+        (seconds since the epoch)."""
+        old = "SELECT rowid FROM answers WHERE stored_at < ? LIMIT ?"
+        query = f"DELETE FROM answers WHERE rowid IN ({old})"  # noqa: S608
+        answers = 0
+        while some := self.connection.execute(query, (int(before), FORGOTTEN_AT_ONCE)).rowcount:
+            answers += some
+        query = "DELETE FROM learned WHERE stored_at < ?"
+        return Pruned(answers, self.connection.execute(query, (int(before),)).rowcount)

@@ -9,17 +9,17 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from serve.ask.answers import Answers
+from serve.ask.answers_repair import LastingAnswers
 
 RETRIES = 3
 """Of a call that an actor's death interrupted: getting and putting may be repeated."""
 
 
 class AnswersActor:
-    """Hosts one `Answers` on the node it was started on (the driver's: the file is there)."""
+    """Hosts a `LastingAnswers` on the node it was started on (the driver's: the file is there)."""
 
     def __init__(self, path: str) -> None:
-        self._answers = Answers(Path(path))
+        self._answers = LastingAnswers(Path(path))
 
     def get_many(self, keys: Sequence[bytes], since: float | None = None) -> dict[bytes, bytes]:
         """See `Answers.get_many`."""

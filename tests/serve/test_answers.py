@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,12 +59,43 @@ def test_what_a_run_learned_is_there_for_the_next_one(tmp_path: Path) -> None:
         assert len(answers) == 0
 
 
-def test_old_answers_are_forgotten_on_request(tmp_path: Path) -> None:
-    with Answers(tmp_path / "a.db") as answers:
+def test_what_is_old_is_forgotten_on_request(tmp_path: Path) -> None:
+    now = 100.0
+    with Answers(tmp_path / "a.db", clock=lambda: now) as answers:
         answers.put_many([(answer_key("1"), b"1")])
-        assert answers.prune(before=0) == 0
-        assert answers.prune(before=2**40) == 1
-        assert len(answers) == 0
+        answers.keep_learned("once", b"1")
+        answers.keep_learned("daily", b"1")
+        now = 200.0
+        answers.put_many([(answer_key("2"), b"2")])
+        answers.keep_learned("daily", b"2")
+        assert answers.prune(before=100) == (0, 0)
+        assert answers.prune(before=200) == (1, 1)
+        assert answers.get_many([answer_key("1"), answer_key("2")]) == {answer_key("2"): b"2"}
+        assert (answers.learned("once"), answers.learned("daily")) == (None, b"2")
+
+
+def test_what_was_forgotten_is_no_longer_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with Answers(path) as answers:
+        answers.put_many([(answer_key("1"), b'"a customer wrote this"')])
+    assert b"a customer wrote this" in path.read_bytes()
+    with Answers(path) as answers:
+        answers.prune(before=2**40)
+    assert b"a customer wrote this" not in path.read_bytes()
+
+
+def test_a_batch_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
+    keys = [answer_key(str(n)) for n in range(4)]
+
+    def broken() -> Iterator[tuple[bytes, bytes]]:
+        yield keys[0], b"0"
+        raise RuntimeError("no more")
+
+    with Answers(tmp_path / "a.db") as answers:
+        with pytest.raises(RuntimeError):
+            answers.put_many(broken())
+        answers.put_many([(keys[1], b"1")])
+        assert answers.get_many(keys) == {keys[1]: b"1"}
 
 
 @given(st.lists(st.text(), max_size=4), st.lists(st.text(), max_size=4))
