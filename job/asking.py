@@ -15,14 +15,18 @@ from job.closing import earlier_closings
 from job.config import Settings
 from job.deadline import Deadline
 from job.planning import RunPlan
+from job.spending import journal_path
 from serve.ask.answers_actor import start_answers
+from serve.ask.spend_actor import start_spend
+from serve.ask.spend_host import Purse
 
 
 def choose_analyst(
-    settings: Settings, plan: RunPlan, board: Any, started: datetime
+    settings: Settings, plan: RunPlan, board: Any, started: datetime, purse: Purse
 ) -> AnalyseSettings | str:
     """The settings of the asking actor, or the language of the built-in analyst. `board`: an actor
-    handle; `started`: when the run began, from which on `--fresh` recalls its own answers."""
+    handle; `started`: when the run began, from which on `--fresh` recalls its own answers; `purse`:
+    what may be spent."""
     if settings.provider is None:
         return plan.language
     answers = start_answers(settings.answers)
@@ -36,6 +40,7 @@ def choose_analyst(
         answers,
         board,
         Owner(),
+        start_spend(journal_path(settings), purse),
         rationed=deadline is not None or settings.max_spend is not None,
         deadline=deadline,
     )

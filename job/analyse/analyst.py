@@ -32,6 +32,8 @@ from serve.ask.errors import Misconfigured
 from serve.ask.limiter_actor import RayPermits
 from serve.ask.limiter_host import Permits
 from serve.ask.settings import Provider, key_variable
+from serve.ask.spend_actor import RaySpend
+from serve.ask.spend_host import Spend
 
 POST_SECONDS = 0.5
 """How often the board hears how far the asking is."""
@@ -41,7 +43,8 @@ POST_SECONDS = 0.5
 class AnalyseSettings:
     """Everything the asking actor needs: plain values and actor handles, no key. `pack_tokens`:
     the size of packs, None where it finds itself. `rationed`: blocks come in the order of
-    importance, and there may be no time (`deadline`) or no money for the last."""
+    importance, and there may be no time (`deadline`) or no money for the last. `spend`: the actor
+    that keeps account of what is spent."""
 
     provider: Provider
     ask: AskSettings
@@ -49,6 +52,7 @@ class AnalyseSettings:
     answers: Any
     board: Any
     owner: Owner
+    spend: Any
     rationed: bool = False
     deadline: Deadline | None = None
 
@@ -62,6 +66,7 @@ class Analyse:
         self._settings = settings
         self._name = uuid.uuid4().hex
         self._loop = asyncio.new_event_loop()
+        self._spend = RaySpend(settings.spend)
         self._dispatcher = self._on_loop_thread(self._build)
         name = estimates_name(settings.provider, settings.ask)
         self._keeper = Keeper(RayAnswers(settings.answers), name, self._dispatcher.learning)
@@ -91,7 +96,9 @@ class Analyse:
         store = RayAnswers(settings.answers)
         alive = settings.owner.watch().alive
         return make_dispatcher(
-            provider, settings.ask, settings.pack_tokens, permits, store, alive, settings.rationed
+            *(provider, settings.ask, settings.pack_tokens, permits, store, alive),
+            rationed=settings.rationed,
+            spend=self._spend,
         )
 
     async def _run(self) -> None:
@@ -126,7 +133,7 @@ class Analyse:
             dispatcher.asker.counts,
             asdict(await dispatcher.asker.permits.stats()),
             dispatcher.asker.capabilities.json,
-            dispatcher.facts(),
+            dispatcher.facts() | {"spend": self._spend.seen.as_facts()},
         )
         if stop is not None:
             dispatcher.stop(stop)
@@ -142,9 +149,10 @@ def make_dispatcher(
     store: Store,
     wanted: Callable[[], bool] = lambda: True,
     rationed: bool = False,
+    spend: Spend | None = None,
 ) -> Dispatcher:
     """Who asks `provider` as `ask` says. `pack_tokens`: see `AnalyseSettings`; `wanted` and
-    `rationed`: see `Dispatcher`."""
+    `rationed`: see `Dispatcher`; `spend`: see `Asker`."""
     fit = Fit(
         context=provider.context,
         max_output=provider.max_output,
@@ -153,7 +161,7 @@ def make_dispatcher(
     )
     if pack_tokens is not None:
         fit = fit.with_pack_tokens(pack_tokens)
-    asker = Asker(provider, ask.best_model, permits)
+    asker = Asker(provider, ask.best_model, permits, spend)
     return Dispatcher(asker, store, ask, fit, wanted, rationed=rationed)
 
 

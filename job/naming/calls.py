@@ -29,6 +29,7 @@ from serve.ask.contract import CONTRACT_VERSION
 from serve.ask.errors import AskError
 from serve.ask.limiter_actor import RayPermits
 from serve.ask.settings import key_variable
+from serve.ask.spend_actor import RaySpend
 
 PATIENCE_SECONDS = 240.0
 """For one request with its retries: the longest timeout twice."""
@@ -59,7 +60,9 @@ class NamingCalls:
             self._until = time.monotonic() + self.seconds
         provider = self.settings.provider
         permits = RayPermits(provider.base_url, key_variable(provider), provider.limits.to_limits())
-        asker = Asker(provider, self.settings.ask.best_model, permits, counts=self.counts)
+        spend = RaySpend(self.settings.spend)
+        model = self.settings.ask.best_model
+        asker = Asker(provider, model, permits, spend, counts=self.counts)
         language = self.settings.ask.language
         try:
             first = await self._round(asker, naming_requests(themes, language, provider.context))

@@ -48,9 +48,18 @@ def cap_words(purse: Purse) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """`spent` so far, calls in flight at their worst; None where prices are not known."""
+    """`spent` so far, by calls that are over; None where prices are not known. `cap`: see
+    `Purse`."""
 
     spent: Decimal | None = None
+    cap: Decimal | None = None
+    currency: str | None = None
+
+    def as_facts(self) -> dict[str, str | None]:
+        """The same as plain text."""
+        amounts = {"spent": self.spent, "cap": self.cap}
+        facts = {name: None if amount is None else str(amount) for name, amount in amounts.items()}
+        return facts | {"currency": self.currency}
 
 
 class Spend(Protocol):
@@ -100,8 +109,8 @@ class SpendHost:
     @property
     def seen(self) -> Seen:
         """How much is spent at this moment."""
-        known = bool(self.purse.prices)
-        return Seen(self._budget.spent + self._budget.reserved if known else None)
+        purse = self.purse
+        return Seen(self._budget.spent if purse.prices else None, purse.cap, purse.currency)
 
     def close(self) -> None:
         """Close the journal."""
