@@ -121,7 +121,8 @@ def plan(
     """
     with _exit_codes():
         settings = resolve(flags)
-        from job.commands.preview import preview, preview_lines
+        from job.commands.preview import preview
+        from job.commands.preview_lines import preview_lines
 
         found = preview(settings, Console(stderr=True), quiet or json)
         if json:

@@ -39,8 +39,17 @@ class LearnedStore(Protocol):
 
 def estimates_name(provider: Provider, ask: AskSettings) -> str:
     """Under what the estimates are kept: whatever changes what a call takes makes another name."""
+    return f"estimates-{_asked_how(provider, ask)}"
+
+
+def around_name(provider: Provider, ask: AskSettings) -> str:
+    """Under what is kept what runs take around their calls."""
+    return f"around-{_asked_how(provider, ask)}"
+
+
+def _asked_how(provider: Provider, ask: AskSettings) -> str:
     parts = (provider.base_url, ask.model, instructions_hash(ask.language, ask.own), ask.language)
-    return f"estimates-{answer_key(*parts, ask.mode).hex()[:16]}"
+    return answer_key(*parts, ask.mode).hex()[:16]
 
 
 @dataclass(slots=True)

@@ -7,36 +7,47 @@ counted here is what the run will count, as long as the inputs and the answers s
 
 from __future__ import annotations
 
-import math
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rich.console import Console
 
 from job.after import closing_warnings
-from job.analyse.requests import build_request
+from job.analyse.learned import around_name, estimates_name
+from job.analyse.learning import Learning
 from job.analyse.stored import AskSettings, record_key
 from job.asking import ask_settings
 from job.cluster import cluster
+from job.commands.preview_answers import AnswerTokens
+from job.commands.preview_asking import Asking
+from job.commands.preview_bound import bound_by
+from job.commands.preview_naming import naming_calls
+from job.commands.preview_numbers import Range, Taken, around_of, foresee
+from job.commands.preview_packs import PlannedPacks
 from job.config import Settings
+from job.estimates_around import Around, decode_around
+from job.estimates_kept import Earlier, decode_kept, earlier_of
 from job.fold.folding import start_shards
 from job.intake import Intake
 from job.ledger import read_manifests, sum_counts
-from job.pack import Fit, Item, Window, make_item
+from job.pack import Fit
 from job.pipeline import read_everything
 from job.planning import RunPlan, open_answers, plan_run
-from job.printable import printable
 from job.progress import start_board
-from job.records import Kind, Lane, Record, table_to_records
+from job.records import Lane, Record, table_to_records
 from job.run_folder import RunFolder
 from job.sampling import sample_bound
 from job.storage.place import Place
-from serve.ask.buckets import PACE, capacity_for
+from serve.ask.answers_repair import LastingAnswers
 from serve.ask.contract import Request
+from serve.ask.price_table import prices_of
+from serve.ask.settings import Provider
+from serve.ask.spend import expected_cost
 
 SHOWN_FILES = 10
 """Files of which a plan shows the first records."""
@@ -44,18 +55,15 @@ SHOWN_CHARACTERS = 240
 """Of the text of a record that a plan shows."""
 _NUMBERS = ("records", "rejected", "skipped", "rejected_by", "skipped_by")
 _FIELDS = ("kind", "level", "rating", "user", "session", "service", "host")
-_UNNAMED = ("time", "kind", "text")
-WINDOW_RECORDS = 4096
-"""Records that wait to be packed at a time, as in a run."""
-LANES: tuple[Lane, Lane] = ("fast", "slow")
-SECONDS_A_CALL = 5.0
-"""A guess for a full pack, where no limit bounds the time and nothing has been measured yet."""
 
 
 @dataclass(slots=True)
 class Preview:
-    """The plan of a run in numbers. `minutes`: the least the known limits allow, or a guess from
-    the calls in flight where none is known (`bounded` says which)."""
+    """The plan of a run in numbers. `calls`, `tokens_in` and `tokens_out` are those of the whole
+    run, the naming of themes included; `asking_minutes` those with calls, `minutes` those of the
+    command; `cost` is in `currency`, None where the prices are not known. `ranges`: between what
+    each is to be expected; `earlier_runs`: from how many that comes; `bounded`: what the time
+    depends on."""
 
     files: list[dict[str, Any]] = field(default_factory=list)
     ignored: int = 0
@@ -72,10 +80,18 @@ class Preview:
     masked: dict[str, int] = field(default_factory=dict)
     skipped_by: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
-    packs: dict[str, int] = field(default_factory=dict)
+    packs: dict[Lane, int] = field(default_factory=dict)
+    pack_tokens: int = 0
+    naming: int = 0
+    calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
+    cost: float | None = None
+    currency: str | None = None
+    asking_minutes: float = 0.0
     minutes: float = 0.0
+    ranges: dict[str, list[float]] = field(default_factory=dict)
+    earlier_runs: int = 0
     bounded: str = ""
     first_request: Request | None = None
 
@@ -90,6 +106,7 @@ class Preview:
 
 def preview(settings: Settings, console: Console, quiet: bool) -> Preview:
     """Work the plan out. Raises UsageError or InputError as `run` does."""
+    began = time.monotonic()
     plan = plan_run(settings, keep=False)
     found = Preview(language=plan.language, model=settings.model, ignored=plan.ignored)
     if not quiet:
@@ -101,101 +118,107 @@ def preview(settings: Settings, console: Console, quiet: bool) -> Preview:
         if settings.sample is not None:
             bound = sample_bound(plan.slices, plan.cleaning, settings.sample)
         intake = Intake(plan.slices, plan.cleaning, folder, start_shards(), start_board(), bound)
-        _pack(settings, plan, _asked(intake), found)
+        if settings.provider is None or plan.fit is None:
+            found.to_ask = sum(len(block) for block in _blocks(intake))
+            found.bounded = "no calls: the built-in analyst"
+        else:
+            asking = _Asked(settings, plan, settings.provider, plan.fit, found)
+            asking.foresee(_blocks(intake), began)
         _count(plan, folder, found)
     window = settings.since, settings.until
     found.warnings = [*plan.warnings, *closing_warnings(asdict(found), window, {})]
     return found
 
 
-def _asked(intake: Intake) -> Iterator[list[Record]]:
+def _blocks(intake: Intake) -> Iterator[list[Record]]:
     dataset = read_everything(intake)
     if dataset is not None:
         for block in dataset.iter_batches(batch_size=None, batch_format="pyarrow"):
             yield table_to_records(block)
 
 
-def _pack(
-    settings: Settings, plan: RunPlan, blocks: Iterator[list[Record]], found: Preview
-) -> None:
-    """Pack what the store of answers does not hold, as the run would."""
-    fit = plan.fit
-    if fit is None:
-        found.to_ask = sum(len(block) for block in blocks)
-        found.bounded = "no calls: the built-in analyst"
-        return
-    ask = ask_settings(settings, plan)
-    window, packer = Window(fit), _Packer(fit, ask, found)
-    recalls = not settings.fresh and settings.answers.exists()
-    with open_answers(settings) if recalls else nullcontext() as answers:
+@dataclass(slots=True)
+class _Asked:
+    """What will be asked, and what that takes."""
+
+    settings: Settings
+    plan: RunPlan
+    provider: Provider
+    fit: Fit
+    found: Preview
+
+    def foresee(self, blocks: Iterator[list[Record]], began: float) -> None:
+        """Form the packs of the run and tell what they take. `began`: when this plan was begun."""
+        ask, found = ask_settings(self.settings, self.plan), self.found
+        limits = self.provider.limits.to_limits()
+        with ExitStack() as stack:
+            store = None
+            if self.settings.answers.exists():
+                store = stack.enter_context(open_answers(self.settings))
+            earlier, around = _learned(store, self.provider, ask)
+            Learning(self.fit).begin_with(earlier)
+            answers = AnswerTokens(ask.language, earlier.answers)
+            recalled = None if self.settings.fresh else store
+            packs = PlannedPacks(self._to_ask(blocks, ask, recalled), ask, self.fit, answers)
+            sent = Asking(limits).run(packs)
+        naming = naming_calls(answers.issues, around.naming)
+        took = around_of(around, sum(answers.records.values()), time.monotonic() - began)
+        taken = foresee(sent, naming, limits, answers, earlier, took)
+        found.packs, found.naming = dict(packs.packs), len(naming)
+        found.pack_tokens, found.first_request = self.fit.wire["fast"], packs.first
+        found.earlier_runs = earlier.runs
+        found.bounded = bound_by(taken, limits)
+        self._tell(taken, ask)
+
+    def _to_ask(
+        self, blocks: Iterator[list[Record]], ask: AskSettings, store: LastingAnswers | None
+    ) -> Iterator[Record]:
+        """The records whose answers are not in the store."""
         for block in blocks:
             keys = [record_key(record, ask) for record in block]
-            known = answers.get_many(keys) if answers else {}
+            known = store.get_many(keys) if store else {}
             for record, key in zip(block, keys, strict=True):
                 if key in known:
-                    found.recalled += 1
+                    self.found.recalled += 1
                 else:
-                    found.to_ask += 1
-                    window.push(make_item(record))
-            if len(window) >= WINDOW_RECORDS:
-                packer.take_packs(window, full_only=True)
-    packer.take_packs(window, full_only=False)
-    _bound(settings, found)
+                    self.found.to_ask += 1
+                    yield record
+
+    def _tell(self, taken: Taken, ask: AskSettings) -> None:
+        found = self.found
+        found.calls = taken.calls
+        found.tokens_in, found.tokens_out = (
+            round(taken.tokens_in.about),
+            round(taken.tokens_out.about),
+        )
+        found.asking_minutes, found.minutes = taken.asking.about / 60, taken.whole.about / 60
+        found.ranges = {
+            "tokens_in": _ends(taken.tokens_in),
+            "tokens_out": _ends(taken.tokens_out),
+            "asking_minutes": [round(end / 60, 3) for end in taken.asking[1:]],
+            "minutes": [round(end / 60, 3) for end in taken.whole[1:]],
+        }
+        known = prices_of(self.provider, ask.best_model)
+        if known is not None:
+            ends = zip(taken.tokens_in, taken.tokens_out, strict=True)
+            about, *between = (float(expected_cost(*pair, known.prices)) for pair in ends)
+            found.cost, found.currency = round(about, 6), known.prices.currency
+            found.ranges["cost"] = [round(end, 6) for end in between]
 
 
-@dataclass(slots=True)
-class _Packer:
-    fit: Fit
-    ask: AskSettings
-    found: Preview
-    packs: Counter[str] = field(default_factory=Counter)
-
-    def take_packs(self, window: Window, full_only: bool) -> None:
-        for lane in LANES:
-            while True:
-                group, full = window.choose(lane)
-                if group is None or (full_only and not full):
-                    break
-                self._add(group[0], lane, window.take(group))
-        self.found.packs = dict(self.packs)
-
-    def _add(self, kind: Kind, lane: Lane, items: list[Item]) -> None:
-        request = build_request(items, self.ask, self.fit, repair=False)
-        self.packs[lane] += 1
-        self.found.tokens_in += request.estimate_in
-        self.found.tokens_out += self.fit.reserve.needed(kind, lane, len(items))
-        if self.found.first_request is None:
-            self.found.first_request = request
+def _ends(tokens: Range) -> list[float]:
+    return [round(tokens.low), round(tokens.high)]
 
 
-def _bound(settings: Settings, found: Preview) -> None:
-    """The least time the calls can take under the limits that are known."""
-    provider = settings.provider
-    if provider is None:
-        return
-    limits = provider.limits
-    calls = sum(found.packs.values())
-    if limits.rpm is None and limits.tpm is None:
-        found.minutes = calls / limits.max_concurrency * SECONDS_A_CALL / 60
-        found.bounded = f"a guess: no limit is known, {limits.max_concurrency} calls in flight"
-        return
-    by_requests = by_tokens = 0.0
-    if limits.rpm is not None:
-        rate = limits.rpm * limits.share
-        by_requests = least_minutes(calls, rate, (limits.burst or limits.rpm) * limits.share)
-    if limits.tpm is not None:
-        rate = limits.tpm * limits.share
-        by_tokens = least_minutes(found.tokens_in + found.tokens_out, rate, rate)
-    found.minutes = max(by_requests, by_tokens) + SECONDS_A_CALL / 60
-    which = "requests" if by_requests >= by_tokens else "tokens"
-    found.bounded = f"the least that the limit of {which} a minute allows"
-
-
-def least_minutes(amount: float, per_minute: float, burst: float) -> float:
-    """How long the limiter takes to let `amount` through: our share of the provider's bucket, used
-    as `serve.ask.buckets` uses it."""
-    at_once = capacity_for(per_minute / 60, burst)
-    return max(0.0, amount - at_once) / (per_minute * PACE)
+def _learned(
+    store: LastingAnswers | None, provider: Provider, ask: AskSettings
+) -> tuple[Earlier, Around]:
+    """What earlier runs have learned."""
+    if store is None:
+        return Earlier(), Around()
+    name = estimates_name(provider, ask)
+    kept = decode_kept(store.learned(name))
+    return earlier_of(kept), decode_around(store.learned(around_name(provider, ask)))
 
 
 def _count(plan: RunPlan, folder: RunFolder, found: Preview) -> None:
@@ -222,57 +245,3 @@ def _shown(record: Record) -> dict[str, Any]:
     text = record.text[:SHOWN_CHARACTERS]
     shown = text + "..." if len(record.text) > SHOWN_CHARACTERS else text
     return {name: value for name, value in known.items() if value is not None} | {"text": shown}
-
-
-def _reasons(counts: dict[str, int]) -> str:
-    named = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()))
-    return f" ({named})" if named else ""
-
-
-def _line_of(shown: dict[str, Any]) -> str:
-    """A record in one line."""
-    fields = [f"{name}={value}" for name, value in shown.items() if name not in _UNNAMED]
-    about = " ".join([shown.get("time", "no time"), shown["kind"], *fields])
-    return f"      {about} | {shown['text']}"
-
-
-def preview_lines(found: Preview, show_request: bool) -> list[str]:
-    """The plan in words."""
-    lines = ["files"]
-    for file in found.files:
-        how = ", ".join(filter(None, (file["format"], file["encoding"], file["compression"])))
-        lines.append(
-            f"  {file['source']}: {how}; {file['records']:,} records, {file['rejected']:,} rejected"
-            + _reasons(file.get("rejected_by", {}))
-            + (f", {file['skipped']:,} skipped" if file.get("skipped") else "")
-            + _reasons(file.get("skipped_by", {}))
-        )
-        lines += map(_line_of, file.get("first", ()))
-    if found.ignored:
-        lines.append(f"  {found.ignored:,} entries ignored: hidden, no files, or written by runs")
-    kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.kinds.items()))
-    masked = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.masked.items()))
-    if len(found.files) > SHOWN_FILES:
-        lines.append(f"  (the first records of {SHOWN_FILES} files are shown)")
-    lines += [
-        f"read      {found.read:,} = {found.records:,} records + {found.rejected:,} rejected"
-        f" + {found.skipped:,} skipped" + _reasons(found.skipped_by),
-        f"kinds     {kinds or 'none'}",
-        f"masked    {masked or 'nothing'}",
-        f"to ask    {found.to_ask:,} ({found.folded:,} folded, {found.recalled:,} recalled)",
-    ]
-    if found.packs:
-        packs = ", ".join(f"{count:,} {lane}" for lane, count in sorted(found.packs.items()))
-        lines += [
-            f"calls     {sum(found.packs.values()):,} ({packs}) to {found.model}",
-            f"tokens    about {found.tokens_in:,} in, at most about {found.tokens_out:,} out",
-        ]
-    minutes = f"{math.ceil(found.minutes * 10) / 10:,} " if found.packs else ""
-    lines.append(f"minutes   {minutes}({found.bounded or 'nothing to ask'})")
-    lines.append(f"language  {found.language}")
-    lines += [f"warning   {warning}" for warning in found.warnings]
-    if show_request and found.first_request is not None:
-        request = found.first_request
-        lines += ["", "--- system", *request.system.split("\n")]
-        lines += ["--- user", *request.user.split("\n")]
-    return [printable(line) for line in lines]

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from job.after import closing_warnings, grown
-from job.commands.preview import Preview, preview_lines
+from job.commands.preview import Preview
+from job.commands.preview_lines import preview_lines
 from job.config import resolve
 from job.flags import Flags
 from job.planning import RunPlan, plan_run

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from job.commands.preview import Preview, least_minutes, preview_lines
+from job.commands.preview import Preview
+from job.commands.preview_bound import least_minutes
+from job.commands.preview_lines import preview_lines
 from serve.ask.allowance import Allowance
 from serve.ask.contract import Request
 from serve.ask.limiter import Limits

@@ -1,0 +1,135 @@
+"""What a run will take, each number with the range in which it is to be expected. Pure.
+
+Invariant: a range holds its own expectation, and is wider where nothing was measured yet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from job.commands.preview_answers import GUESS_SPREAD, RUN_SPREAD, AnswerTokens
+from job.commands.preview_asking import Asking, Call, Listed
+from job.estimates import Moments
+from job.estimates_around import Around, default_seconds
+from job.estimates_kept import Earlier
+from serve.ask.limiter import Limits
+
+DEVIATIONS = 2.0
+"""Of a range: 19 of 20 runs lie within."""
+TOKENIZER_SPREAD = 0.05
+"""Of input tokens, where the provider's own count is not known yet: tokenizers differ so much."""
+COUNT_SPREAD = 0.01
+"""The same where it is: what is asked again differs from run to run."""
+NAMING_SPREAD = 0.3
+"""Of what naming takes: how many themes a day has is hard to foretell."""
+GUESSED_SECONDS = (0.5, 2.0)
+SEEN_SECONDS = (0.8, 1.25)
+"""Times that a call may take what is expected, guessed or seen in earlier runs."""
+GUESSED_AROUND = (0.6, 1.8)
+SEEN_AROUND = (0.7, 1.4)
+"""The same for what a run takes around its calls: it depends on the machine, and what else that
+does."""
+PAUSE_SECONDS = 8.0
+"""Between the last answer and the naming of themes: what they are grouped in."""
+
+
+class Range(NamedTuple):
+    """What is expected, and between what it is to be expected."""
+
+    about: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a run will take. `asking` and `whole`: seconds with calls, and of the whole command."""
+
+    calls: int
+    tokens_in: Range
+    tokens_out: Range
+    asking: Range
+    whole: Range
+
+
+def foresee(
+    sent: Sequence[Call],
+    naming: Sequence[Call],
+    limits: Limits,
+    answers: AnswerTokens,
+    earlier: Earlier,
+    around: Range,
+) -> Taken:
+    """All numbers from the calls that are foreseen. `around`: seconds around the calls."""
+    again = max(1.0, earlier.again.mean) if earlier.again.n else 1.0
+    asked_in, asked_out = (again * sum(each) for each in _tokens(sent))
+    named_in, named_out = (sum(each) for each in _tokens(naming))
+    asking = _asking(sent, naming, limits, again, earlier.runs > 0)
+    return Taken(
+        math.ceil(len(sent) * again) + len(naming),
+        _spread(asked_in, _input_spread(earlier), named_in),
+        _spread(asked_out, _output_spread(answers, earlier), named_out),
+        asking,
+        Range(*(calls + other for calls, other in zip(asking, around, strict=True))),
+    )
+
+
+def around_of(earlier: Around, records: int, this_took: float) -> Range:
+    """What a run takes around its calls: as earlier ones did, or as long as this plan took, which
+    starts and reads as a run does."""
+    seen = earlier.seconds(records)
+    about = max(this_took, default_seconds(records) / 2) if seen is None else seen
+    low, high = GUESSED_AROUND if seen is None else SEEN_AROUND
+    return Range(about, about * low, about * high)
+
+
+def _tokens(calls: Sequence[Call]) -> tuple[list[float], list[float]]:
+    return [call.tokens_in for call in calls], [call.tokens_out for call in calls]
+
+
+def _spread(asked: float, spread: float, named: float) -> Range:
+    half = DEVIATIONS * math.hypot(asked * spread, named * NAMING_SPREAD)
+    about = asked + named
+    return Range(about, max(0.0, about - half), about + half)
+
+
+def _input_spread(earlier: Earlier) -> float:
+    return COUNT_SPREAD if earlier.ratio.n else TOKENIZER_SPREAD
+
+
+def _output_spread(answers: AnswerTokens, earlier: Earlier) -> float:
+    """As a share of all answers: how far means are off, and by chance."""
+    total = sum(answers.records.values())
+    if not total:
+        return 0.0
+    guessed = answers.guessed / total
+    runs = earlier.spread if earlier.runs > 2 and earlier.spread is not None else RUN_SPREAD
+    means = guessed * GUESS_SPREAD + (1 - guessed) * max(runs, RUN_SPREAD / 2)
+    expected = variance = 0.0
+    for key, count in answers.records.items():
+        known = earlier.answers.get(key, Moments())
+        expected += count * known.mean
+        variance += count * known.deviation**2 * (1 + count / max(known.n, 1.0))
+    return math.hypot(means, math.sqrt(variance) / expected if expected else 0.0)
+
+
+def _asking(
+    sent: Sequence[Call], naming: Sequence[Call], limits: Limits, again: float, seen: bool
+) -> Range:
+    """Seconds in which calls are in flight or wait for their permits, at the expected speed of the
+    provider and at the limits of what it may be."""
+
+    def seconds(times: float) -> float:
+        asking = Asking(limits)
+        asking.run(Listed(sent, times * again))
+        analysed = asking.now
+        asking.rest(PAUSE_SECONDS)
+        named_from = asking.now
+        asking.run(Listed(naming, times))
+        return analysed * again + asking.now - named_from
+
+    low, high = SEEN_SECONDS if seen else GUESSED_SECONDS
+    return Range(seconds(1.0), seconds(low), seconds(high))
