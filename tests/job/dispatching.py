@@ -43,15 +43,16 @@ async def dispatcher(
     context: int = 8192,
     language: Language = "en",
     pauses: tuple[float, ...] = (0.0, 0.0, 0.0),
+    rationed: bool = False,
+    models: tuple[str, ...] = ("simulated",),
     **provider: Any,
 ) -> AsyncIterator[Dispatcher]:
-    """A running dispatcher for the provider at `base_url`."""
-    settings = Provider(base_url=base_url, models=("simulated",), context=context, **provider)
-    asker = Asker(settings, "simulated", InProcessPermits(Limits(max_concurrency=8)), pauses=pauses)
+    """A running dispatcher for the provider at `base_url`; several `models` share the records."""
+    settings = Provider(base_url=base_url, models=models, context=context, **provider)
+    asker = Asker(settings, models[-1], InProcessPermits(Limits(max_concurrency=8)), pauses=pauses)
+    ask = AskSettings(",".join(models), language, mode, tiers=models)
     fit = Fit(context, None, instruction_tokens(language), mode=mode)
-    made = Dispatcher(
-        asker, store or MemoryStore(), AskSettings("simulated", language, mode), fit, linger=0.1
-    )
+    made = Dispatcher(asker, store or MemoryStore(), ask, fit, linger=0.1, rationed=rationed)
     task = asyncio.create_task(made.run())
     try:
         yield made
