@@ -18,6 +18,7 @@ import ray
 from rich.console import Console
 
 from job.analyse.analyst import AnalyseSettings
+from job.around import keep_around
 from job.asking import choose_analyst
 from job.closing import keep_closing, naming_calls
 from job.cluster import cluster
@@ -97,8 +98,9 @@ def run_job(settings: Settings, console: Console, quiet: bool) -> Finished:
         with stations.station("plan"):
             check_baseline(settings.baseline, folder.root)
             plan = plan_run(settings, keep=True)
-            folder.begin(identity(settings, plan), settings.overwrite)
+            folder.begin(identity(settings, plan), settings.overwrite, settings.fresh)
             check_answers(settings)
+            check_journal(settings)
         with stations.station("start_ray"):
             stack.enter_context(cluster())
             check_reach(folder, [file.location for file in plan.files], settings.provider)
@@ -117,7 +119,8 @@ def _run(
 ) -> Finished:
     started = datetime.now(UTC)
     board = start_board()
-    analyst = choose_analyst(settings, plan, board, started)
+    purse = make_purse(settings, folder)
+    analyst = choose_analyst(settings, plan, board, started, purse)
     bound = None
     if settings.sample is not None:
         with stations.station("sample"):
@@ -150,10 +153,11 @@ def _run(
             _sources(plan, folder),
             count_vias(folder.result_files()),
             calls,
-            _usd(settings, calls),
+            money_of(settings, plan, purse),
         )
+        stopped = why_stopped(view, ledger, cap_words(purse))
+        ledger["spend"]["capped"] = stopped == cap_words(purse)
         write_json(folder.root / "ledger.json", ledger)
-        stopped = why_stopped(view, ledger)
         run = run_json(settings, plan, started, view.json_mode, stopped)
         run["warnings"] = [
             *closing_words(settings, plan, ledger),
@@ -170,6 +174,7 @@ def _run(
         report = write_report(folder.root, LineFinder(plan.places), settings.baseline)
     if isinstance(analyst, AnalyseSettings) and naming:
         keep_closing(analyst.answers, ledger["records"], stations, naming)
+        keep_around(analyst, view, ledger["records"], started, stations, naming)
     write_json(folder.root / "timing.json", stations.timing(view.asking.busy, named, **asking))
     return Finished(
         report,

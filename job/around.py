@@ -1,0 +1,46 @@
+"""What a run took around its calls, kept for the plans of those that follow.
+
+Invariant: nothing here decides what a run does or says.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+
+import ray
+
+from job.analyse.analyst import AnalyseSettings
+from job.analyse.learned import around_name
+from job.estimates_around import Around, RunAround, decode_around, encode_around
+from job.naming.calls import NamingCalls
+from job.progress import View
+from job.timing import Stations
+
+
+def keep_around(
+    analyst: AnalyseSettings,
+    view: View,
+    records: int,
+    started: datetime,
+    stations: Stations,
+    naming: NamingCalls,
+) -> None:
+    """Have the store remember what a run of so many records took that asked for names. A run that
+    recalled most of them says nothing of one that asks."""
+    if view.asking.recalled > view.asking.answered:
+        return
+    named = naming.busy.seconds
+    mine = RunAround(
+        uuid.uuid4().hex[:12],
+        started.timestamp(),
+        records,
+        max(0.0, stations.timing(view.asking.busy, named)["overhead_s"]),
+        naming.counts.requests,
+        naming.counts.tokens_in,
+        naming.counts.tokens_out,
+        named,
+    )
+    name, answers = around_name(analyst.provider, analyst.ask), analyst.answers
+    kept = decode_around(ray.get(answers.learned.remote(name)))
+    ray.get(answers.keep_learned.remote(name, encode_around(kept.merged(Around((mine,))))))
