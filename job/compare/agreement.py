@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from job.compare.matching import match_issues
 from job.compare.meaning import Aspect, Meaning, aspect_of_event, texts_of
-from job.records import Issue, Kind, Result
+from job.records import KINDS, Issue, Kind, Result
 
 Field = Literal["outcome", "issues", "severity", "basis", "event", "cause", "suggestion", "quote"]
 FIELDS: tuple[Field, ...] = get_args(Field)
@@ -54,11 +54,12 @@ class Count:
 @dataclass(slots=True)
 class Agreement:
     """The counts of each field, over all records and by their kind; `same`: whether the two answers
-    to a record say the same, by its id."""
+    to a record say the same, by its id; `same_by_kind` counts them."""
 
     fields: dict[Field, Count] = field(default_factory=dict)
     by_kind: dict[Kind, dict[Field, Count]] = field(default_factory=dict)
     same: dict[str, bool] = field(default_factory=dict)
+    same_by_kind: dict[Kind, Count] = field(default_factory=dict)
 
     @property
     def agreeing(self) -> int:
@@ -73,7 +74,11 @@ class Agreement:
             "same_share": share(self.agreeing, len(self.same)),
             "fields": {name: count.as_json() for name, count in self.fields.items()},
             "by_kind": {
-                kind: {name: count.as_json() for name, count in counts.items()}
+                kind: {
+                    "records": self.same_by_kind[kind].of,
+                    "same": self.same_by_kind[kind].exact,
+                    "fields": {name: count.as_json() for name, count in counts.items()},
+                }
                 for kind, counts in self.by_kind.items()
             },
         }
@@ -116,11 +121,13 @@ def agreement(pairs: Sequence[Pair], meaning: Meaning) -> Agreement:
             for group in counts:
                 group.setdefault(name, Count()).add(exact, meant)
         decisive = ("outcome", "issues", "event", "cause")
-        found.same[first.record.id] = all(
-            exact or bool(meant) for name, exact, meant in said if name in decisive
-        )
+        same = all(exact or bool(meant) for name, exact, meant in said if name in decisive)
+        found.same[first.record.id] = same
+        found.same_by_kind.setdefault(kind, Count()).add(same)
     found.fields = _in_order(found.fields)
-    found.by_kind = {kind: _in_order(counts) for kind, counts in sorted(found.by_kind.items())}
+    kinds = [kind for kind in KINDS if kind in found.by_kind]
+    found.by_kind = {kind: _in_order(found.by_kind[kind]) for kind in kinds}
+    found.same_by_kind = {kind: found.same_by_kind[kind] for kind in kinds}
     return found
 
 

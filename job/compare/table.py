@@ -31,12 +31,10 @@ def table(found: Comparison, sentence: str) -> list[str]:
     lines = [
         *_costs(found),
         "",
-        f"answers of {second} that are those of {first}; beside, what {first} repeats when it is",
-        f"asked twice about {len(found.again.results):,} of the records",
+        f"how often {second} says what {first} says, and what {first} repeats when it is asked",
+        f"again about {len(found.again.results):,} of the records",
         *_columns(_agreements(found.agreement, found.noise)),
     ]
-    for kind, counts in found.agreement.by_kind.items():
-        lines += ["", f"{kind}", *_columns(_fields(counts, found.noise.by_kind.get(kind, {})))]
     lines += _positions(found)
     lines += ["", f"verdict   {found.verdict.word}: {sentence}"]
     if found.verdict.reason in _ADVICE:
@@ -66,26 +64,26 @@ def _money(side: Side) -> str:
 
 
 def _agreements(agreement: Agreement, noise: Agreement) -> list[tuple[str, ...]]:
-    said = (
-        "the same in all",
-        f"{len(agreement.same):,}",
-        "",
-        _share(agreement.agreeing, len(agreement.same)),
-        "",
-        _share(noise.agreeing, len(noise.same)),
-    )
-    head, *rows = _fields(agreement.fields, noise.fields)
-    return [head, said, *rows]
-
-
-def _fields(counts: Mapping[Field, Count], noise: Mapping[Field, Count]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [
-        ("", "compared", "equal", "by meaning", "repeated: equal", "by meaning")
+        ("", "compared", "equal", "by meaning", "repeated", "by meaning"),
+        ("the same answer", *_same(_all(agreement), _all(noise))),
     ]
-    for name, count in counts.items():
-        twice = noise.get(name, Count())
+    for kind, same in agreement.same_by_kind.items():
+        rows.append((f"  {kind}", *_same(same, noise.same_by_kind.get(kind, Count()))))
+    for name, count in agreement.fields.items():
+        twice = noise.fields.get(name, Count())
         rows.append((_LABELS.get(name, name), f"{count.of:,}", *_shares(count), *_shares(twice)))
     return rows
+
+
+def _all(agreement: Agreement) -> Count:
+    return Count(len(agreement.same), agreement.agreeing)
+
+
+def _same(count: Count, twice: Count) -> tuple[str, ...]:
+    """Answers are the same by their meaning."""
+    of = f"{count.of:,}"
+    return of, "", _share(count.exact, count.of), "", _share(twice.exact, twice.of)
 
 
 def _shares(count: Count) -> tuple[str, str]:
@@ -98,7 +96,7 @@ def _positions(found: Comparison) -> Iterator[str]:
         return
     yield ""
     yield f"answers of {found.second.name} by their place in the pack"
-    rows: list[tuple[str, ...]] = [("positions", "answers", "as the other", "came back")]
+    rows: list[tuple[str, ...]] = [("positions", "answers", f"as {found.first.name}", "came back")]
     for row in by_bin(found.seen):
         rows.append((f"{row['from']}-{row['to']}", f"{row['of']:,}", *_good(row)))
     yield from _columns(rows)

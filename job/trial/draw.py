@@ -7,9 +7,13 @@ sample drawn by a fixed seed in which each distinct record has the same chance.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from heapq import nsmallest
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
 
 from job.clean.cleaner import Cleaner, CleanSettings
 from job.intake import clean_blocks
@@ -21,13 +25,18 @@ LEAST = 50
 """Records that are drawn at least, where there are so many."""
 MOST = 2000
 """At most: some 10 MB, and in single mode as many calls."""
-_DIGEST_BITS = 128
+COUNTED = 65_536
+"""Distinct records that are counted one by one: half a megabyte of each slice. Beyond, their number
+is estimated, within 1 %."""
+_DIGITS = 16
+"""Of a digest, as many as make a number of 64 bits."""
+
+Digests = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """The records, by digest. `distinct`: how many the inputs hold that do not say the same; an
-    estimate, within some 5 %, where there are more than MOST."""
+    """The records, by digest. `distinct`: how many the inputs hold that do not say the same."""
 
     records: tuple[Record, ...]
     distinct: int
@@ -42,31 +51,44 @@ def draw(
     """A `share` (0 to 1) of the distinct records, within LEAST and MOST. Reads and cleans
     everything once, in parallel. `sampled`: the greatest id that a `--sample` keeps."""
     parts = ((part, cleaning[part.source]) for part in slices)
-    lowest: list[Record] = []
-    for records in spread(_lowest_of_slice, parts, sampled):
-        lowest = _lowest([*lowest, *records])
-    distinct = len(lowest)
-    if distinct == MOST:
-        # The digest that stands k-th says how densely they lie (k minimum values).
-        distinct = round((MOST - 1) / ((int(lowest[-1].digest, 16) + 1) / 2**_DIGEST_BITS))
+    lowest = _Lowest()
+    for found in spread(_lowest_of_slice, parts, sampled):
+        lowest.add(found.records, found.digests)
+    distinct = lowest.distinct()
     wanted = min(max(round(share * distinct), LEAST), MOST)
-    return Drawn(tuple(lowest[:wanted]), distinct)
+    return Drawn(tuple(lowest.records[:wanted]), distinct)
 
 
-def _lowest_of_slice(slice_of: tuple[Slice, CleanSettings], sampled: str | None) -> list[Record]:
+@dataclass(slots=True)
+class _Lowest:
+    """Of the records so far, those of the smallest digests, one each, and more of the digests."""
+
+    records: list[Record] = field(default_factory=list)
+    digests: Digests = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+
+    def add(self, records: Iterable[Record], digests: Digests) -> None:
+        """More records, and the digests of all that they were found among."""
+        self.digests = np.unique(np.concatenate([self.digests, digests]))[:COUNTED]
+        first: dict[str, Record] = {}
+        for record in chain(self.records, records):
+            held = first.setdefault(record.digest, record)
+            if record.id < held.id:
+                first[record.digest] = record
+        self.records = nsmallest(MOST, first.values(), key=lambda record: record.digest)
+
+    def distinct(self) -> int:
+        """How many distinct records there are."""
+        if len(self.digests) < COUNTED:
+            return len(self.digests)
+        # The digest that stands k-th says how densely they lie (k minimum values).
+        return round((COUNTED - 1) / ((int(self.digests[-1]) + 1) / 2**64))
+
+
+def _lowest_of_slice(slice_of: tuple[Slice, CleanSettings], sampled: str | None) -> _Lowest:
     part, settings = slice_of
     cleaner = Cleaner(settings, SliceCounts(part.source, 0), sampled)
-    lowest: list[Record] = []
+    lowest = _Lowest()
     for block in clean_blocks(part, cleaner):
-        lowest = _lowest([*lowest, *block])
+        numbers = [int(record.digest[:_DIGITS], 16) for record in block]
+        lowest.add(block, np.array(numbers, dtype=np.uint64))
     return lowest
-
-
-def _lowest(records: Iterable[Record]) -> list[Record]:
-    """Those of the MOST smallest digests, one each: the one with the smallest id."""
-    first: dict[str, Record] = {}
-    for record in records:
-        held = first.setdefault(record.digest, record)
-        if record.id < held.id:
-            first[record.digest] = record
-    return heapq.nsmallest(MOST, first.values(), key=lambda record: record.digest)
