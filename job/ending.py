@@ -27,12 +27,12 @@ def closing_words(settings: Settings, plan: RunPlan, ledger: dict[str, Any]) -> 
     return [*plan.warnings, *closing_warnings(counts, window, grown(plan.files))]
 
 
-def why_stopped(view: View, ledger: dict[str, Any]) -> str | None:
+def why_stopped(view: View, ledger: dict[str, Any], cap: str = "") -> str | None:
     """Why the run is partial; None if it is complete. A record that was not asked makes it partial
-    whatever the reason."""
+    whatever the reason. `cap`: the words for a cap that was reached."""
     if view.stop is None and ledger["unasked"]:
         return "not every record was asked"
-    if view.stop == REACHED and not ledger["unasked"]:
+    if view.stop in (REACHED, cap) and not ledger["unasked"]:
         return None
     return view.stop
 
@@ -40,9 +40,10 @@ def why_stopped(view: View, ledger: dict[str, Any]) -> str | None:
 def exit_error(settings: Settings, ledger: dict[str, Any], stopped: str | None) -> JobError | None:
     """What the exit code of a finished run comes from; None for 0. `stopped`: see `why_stopped`."""
     if stopped is not None:
+        more = " with a higher --max-spend" if ledger["spend"]["capped"] else ""
         return StoppedEarly(
             f"stopped early: {stopped}. {ledger['unasked']:,} records were not asked; "
-            "the same command goes on from here"
+            f"the same command{more} goes on from here"
         )
     share = ledger["failed"] / ledger["records"] if ledger["records"] else 0.0
     if share > settings.max_failed:

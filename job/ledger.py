@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -27,6 +27,10 @@ from serve.ask.ask import CallCounts
 
 IDS_AT_ONCE = 2_000_000
 """Ids compared by one task: some 50 MB."""
+
+MONEY = ("usd", "cost", "currency", "unconfirmed")
+"""What stands beside the counts of calls: of all commands of the run together, while the counts are
+those of the last."""
 
 _NUMBERS = ("read", "records", "rejected", "skipped", "folded", "unfolded", "bytes", "tokens")
 _BY_NAME = ("kinds", "langs", "flags", "rejected_by", "skipped_by", "masked")
@@ -92,9 +96,10 @@ def make_ledger(
     sources: list[tuple[dict[str, Any], SliceCounts]],
     vias: Counter[str],
     calls: CallCounts,
-    usd: float | None,
+    money: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """ledger.json. `sources`: how each file was understood, and its counts.
+    """ledger.json. `sources`: how each file was understood, and its counts; `money`: see
+    `job.spending.money_of`.
 
     Raises LedgerError where the two sides differ, naming both.
     """
@@ -109,8 +114,9 @@ def make_ledger(
         "rate_limited": calls.rate_limited,
         "tokens_in": calls.tokens_in,
         "tokens_out": calls.tokens_out,
-        "usd": usd,
+        **{name: money[name] for name in MONEY},
     }
+    ledger["spend"] = {name: value for name, value in money.items() if name not in MONEY}
     ledger["masked"] = total.masked
     ledger["sources"] = [
         facts | {k: v for k, v in asdict(counts).items() if k != "slice"}

@@ -43,6 +43,7 @@ from job.run_folder import RunFolder
 from job.run_json import identity, run_json
 from job.sampling import sample_bound
 from job.show import Watcher
+from job.spending import check_journal, make_purse, money_of
 from job.storage.hold import Check
 from job.storage.place import Place
 from job.store_care import check_answers, damage_warnings
@@ -50,12 +51,9 @@ from job.themes.grouping import group_issues, name_groups
 from job.themes.table import write_themes
 from job.timing import Stations
 from job.write import write_json
-from serve.ask.ask import CallCounts
-from serve.ask.contract import Usage
 from serve.ask.errors import Misconfigured
-from serve.ask.price_table import prices_of
 from serve.ask.settings import api_key
-from serve.ask.spend import cost_of
+from serve.ask.spend_host import cap_words
 
 LOOK_SECONDS = 2.0
 """The progress waits so long for the board: four looks."""
@@ -224,14 +222,3 @@ def _sources(plan: RunPlan, folder: RunFolder) -> list[tuple[dict[str, Any], Sli
     return [
         (facts, sum_counts(facts["source"], held.get(facts["source"], []))) for facts in plan.facts
     ]
-
-
-def _usd(settings: Settings, calls: CallCounts) -> float | None:
-    """What the calls cost, where the provider's prices are known in US dollars."""
-    if settings.provider is None:
-        return 0.0
-    known = prices_of(settings.provider, settings.model)
-    if known is None or known.prices.currency != "USD":
-        return None
-    usage = Usage(calls.tokens_in, calls.tokens_out, calls.tokens_cached)
-    return float(round(cost_of(usage, known.prices), 6))

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any
 
 from rich.console import Console, Group
@@ -19,6 +19,8 @@ from rich.live import Live
 from rich.text import Text
 
 from job import ledger as account
+from job.money import shown
+from job.pace import Pace
 from job.printable import printable
 from job.progress import View
 from job.timing import Stations
@@ -26,8 +28,6 @@ from job.timing import Stations
 LIVE_SECONDS = 0.5
 PLAIN_SECONDS = 5.0
 """Between two looks at the board, and between two plain lines."""
-PACE_LOOKS = 6
-"""Looks at the board from which the time left is told."""
 SHOWN_THEMES = 5
 SHOWN_INCIDENTS = 2
 
@@ -86,7 +86,7 @@ class Watcher:
         view = self._seen()
         if view is None:
             return [first]
-        left = self._pace.seconds_left(view, time.monotonic())
+        left = self._pace.seconds_left(view, self._total, time.monotonic())
         return [first, *progress_lines(view, self._total, left)]
 
     def _seen(self) -> View | None:
@@ -120,6 +120,7 @@ def progress_lines(view: View, slices: int, left: float | None) -> list[str]:
         f"{view.calls.requests:,} requests, {view.calls.rate_limited:,} rate limited, "
         f"breaker {limiter['breaker']}"
     )
+    lines += _spent(view.facts.get("spend") or {})
     lines.append(
         f"waiting {asking.waiting_fast:,} fast, {asking.waiting_slow:,} slow, "
         f"{asking.waiting_again:,} again" + (f", about {left:,.0f} s left" if left else "")
@@ -127,23 +128,12 @@ def progress_lines(view: View, slices: int, left: float | None) -> list[str]:
     return lines
 
 
-class Pace:
-    """How fast packs go out, from the last looks at the board: a limit's first burst says nothing
-    of what follows it."""
-
-    def __init__(self) -> None:
-        self._seen: deque[tuple[float, int]] = deque(maxlen=PACE_LOOKS)
-
-    def seconds_left(self, view: View, now: float) -> float | None:
-        """About how long the records that wait take; None while it cannot be told."""
-        asking = view.asking
-        self._seen.append((now, asking.packs))
-        waiting = asking.waiting_fast + asking.waiting_slow + asking.waiting_again
-        began, packs = self._seen[0]
-        if asking.packs == packs or not asking.packed_records:
-            return None
-        packs_left = waiting / (asking.packed_records / asking.packs)
-        return packs_left * (now - began) / (asking.packs - packs)
+def _spent(spend: Mapping[str, Any]) -> list[str]:
+    """What was spent so far; nothing where no price is known."""
+    if spend.get("spent") is None:
+        return []
+    of = f" of {shown(Decimal(spend['cap']))}" if spend["cap"] else ""
+    return [f"spent {shown(Decimal(spend['spent']))}{of} {spend['currency']}"]
 
 
 def closing_lines(report: Mapping[str, Any], view: View, path: str) -> list[str]:
@@ -179,9 +169,22 @@ def closing_lines(report: Mapping[str, Any], view: View, path: str) -> list[str]
             f"{calls['requests']:,} requests, {calls['retries']:,} retries"
         )
         lines.append(f"tokens: {calls['tokens_in']:,} in, {calls['tokens_out']:,} out")
+    lines += _cost(report["cost"])
     lines.append(f"quality: {ledger['review']:,} to review, {ledger['failed']:,} failed")
     lines.append(f"report: {path}")
     return [printable(line) for line in (*lines, *account.lines(dict(ledger)))]
+
+
+def _cost(cost: Mapping[str, Any]) -> list[str]:
+    """What the run has cost so far; nothing where it cost nothing or no price is known."""
+    if not cost["cost"]:
+        return []
+    of = f" of {shown(Decimal(str(cost['max_spend'])))}" if cost["max_spend"] else ""
+    parts = [f"spent: {shown(Decimal(str(cost['cost'])))}{of} {cost['currency']}"]
+    for name, words in (("cost_before", "by earlier commands"), ("unconfirmed", "unconfirmed")):
+        if cost[name]:
+            parts.append(f"{shown(Decimal(str(cost[name])))} of it {words}")
+    return [", ".join(parts)]
 
 
 def _theme_line(theme: Mapping[str, Any]) -> str:

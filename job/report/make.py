@@ -68,7 +68,9 @@ def make_report(
     return {
         "period": _period(totals, run, zone),
         "run": dict(run),
-        "ledger": {name: value for name, value in ledger.items() if name != "sources"},
+        "ledger": {
+            name: value for name, value in ledger.items() if name not in ("sources", "spend")
+        },
         "headline": headline(
             problems,
             totals.count(),
@@ -91,7 +93,7 @@ def make_report(
         | {"themes": praise_rows(totals, named, zone, line_of)},
         "sources": list(ledger["sources"]),
         "quality": _quality(totals, ledger, rejected, line_of),
-        "cost": dict(ledger["calls"]),
+        "cost": dict(ledger["calls"]) | dict(ledger["spend"]),
         "timing": dict(timing),
         "method": _method(themes, run),
     }

@@ -33,7 +33,7 @@ def test_a_run_is_complete_only_if_every_record_was_asked(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     settings = resolve(Flags(inputs=("x",), max_failed=0.01))
-    ledger = {"records": 100, "unasked": 0, "failed": 0} | counts
+    ledger = {"records": 100, "unasked": 0, "failed": 0, "spend": {"capped": False}} | counts
     stopped = why_stopped(View(stop=stop), ledger)
     error = exit_error(settings, ledger, stopped)
     assert (error.exit_code if error else None) == code

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,14 @@ from job.write import write_table
 from serve.ask.ask import CallCounts
 from tests.job.make import record
 
+MONEY: dict[str, Any] = {
+    "usd": None,
+    "cost": None,
+    "currency": None,
+    "unconfirmed": None,
+    "by_kind": {},
+}
+
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.sampled_from(VIAS), max_size=50), st.integers(0, 9), st.integers(0, 9))
@@ -25,7 +34,7 @@ def test_a_true_account_balances_and_a_wrong_one_does_not(
     counts = SliceCounts(
         "a", 0, read=n + rejected + skipped, records=n, rejected=rejected, skipped=skipped
     )
-    ledger = make_ledger([({"source": "a"}, counts)], Counter(vias), CallCounts(), None)
+    ledger = make_ledger([({"source": "a"}, counts)], Counter(vias), CallCounts(), MONEY)
     check(ledger)
     with pytest.raises(LedgerError):
         check({**ledger, "read": ledger["read"] + 1})
@@ -54,7 +63,7 @@ def test_an_id_that_stands_twice_is_an_error(tmp_path: Path) -> None:
 
 def test_the_printed_account_names_every_part() -> None:
     counts = SliceCounts("a", 0, read=3, records=2, rejected=1)
-    ledger = make_ledger([({}, counts)], Counter(answered=1, folded=1), CallCounts(), None)
+    ledger = make_ledger([({}, counts)], Counter(answered=1, folded=1), CallCounts(), MONEY)
     first, second = lines(ledger)
     assert first == "3 read = 2 records + 1 rejected + 0 skipped"
     assert second.startswith("2 records = 1 answered + 0 recalled + 1 folded")

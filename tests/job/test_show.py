@@ -25,6 +25,7 @@ def a_report(**changes: Any) -> dict[str, Any]:
         "run": {"stopped": None, "model": "m", "provider": "openai"},
         "period": {"first": "2026-03-14", "last": "2026-03-15"},
         "ledger": ledger | {"calls": dict.fromkeys(numbers, 0)},
+        "cost": {"cost": None},
         "headline": "Nothing needs action",
         "themes": [],
         "incidents": [],
@@ -163,3 +164,16 @@ def test_a_look_that_hangs_does_not_hold_up_the_run(monkeypatch: pytest.MonkeyPa
         assert left.wait(10)
         released.set()
         thread.join()
+
+
+def test_what_was_spent_is_told_while_it_goes_on_and_at_the_end() -> None:
+    spend = {"spent": "0.1234", "cap": "5.00", "currency": "USD"}
+    view = View(limiter={"in_use": 1, "concurrency": 5, "breaker": "closed"})
+    view.facts = {"spend": spend}
+    assert "spent 0.12 of 5.00 USD" in progress_lines(view, 1, None)
+    view.facts = {"spend": {"spent": None, "cap": None, "currency": None}}
+    assert not any("spent" in line for line in progress_lines(view, 1, None))
+    cost = {"cost": 0.012345, "currency": "CNY", "max_spend": None}
+    report = a_report(cost=cost | {"cost_before": 0.01, "unconfirmed": 0.0})
+    told = "spent: 0.012 CNY, 0.010 of it by earlier commands"
+    assert told in closing_lines(report, View(), "report.html")

@@ -1,0 +1,36 @@
+"""Amounts of money as people read them. Pure.
+
+Invariant: amounts that are shown under one total add up to it as shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from serve.ask.spend import round_exactly
+
+CENT = Decimal("0.01")
+FINEST = Decimal("0.000001")
+"""What a report tells apart."""
+DIGITS = 4
+"""Of a total that are shown: a part of it is worth a look from a thousandth on."""
+SMALL = Decimal("0.1")
+"""Below, two digits that are not zero are shown."""
+
+
+def shown(amount: Decimal) -> str:
+    """`amount` with two decimals, a small one with two digits that tell something."""
+    if amount == 0 or abs(amount) >= SMALL:
+        return f"{amount.quantize(CENT):,}"
+    return f"{amount.quantize(max(FINEST, Decimal(1).scaleb(amount.adjusted() - 1))):f}"
+
+
+def shown_parts(parts: Mapping[str, float], total: float) -> dict[str, str]:
+    """`parts`, whose sum is `total`, with as many decimals as the total needs."""
+    whole = Decimal(str(total))
+    unit = CENT
+    if whole:
+        unit = min(CENT, max(FINEST, Decimal(1).scaleb(whole.adjusted() + 1 - DIGITS)))
+    amounts = {name: Decimal(str(amount)) for name, amount in parts.items()}
+    return {name: f"{amount:,f}" for name, amount in round_exactly(amounts, unit).items()}
