@@ -60,11 +60,9 @@ class Routing:
 
     def begin(self, text: str) -> int:
         """The tier where a record that holds `text` begins."""
-        if len(self.models) == 1:
-            return 0
-        tier, found = first_tier(text, self.models)
+        tier, reason = first_tier(text, self.models)
         self.counts[tier].routed += 1
-        self.reasons[found.reason] += 1
+        self.reasons[reason] += 1
         return tier
 
     def model_of(self, items: Sequence[Item]) -> str:

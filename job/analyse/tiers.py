@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from serve.ask.route import TIERS, Route, Tier, place, route
+from serve.ask.route import TIERS, Reason, Tier, place, route
 
 
-def first_tier(text: str, models: Sequence[str]) -> tuple[int, Route]:
+def first_tier(text: str, models: Sequence[str]) -> tuple[int, Reason]:
     """The place among `models` (from the cheapest to the most powerful) where `text` begins, and
     why."""
+    if len(models) == 1:
+        return 0, "plain"
     found = route(text)
-    return place(found.tier, len(models)), found
+    return place(found.tier, len(models)), found.reason
 
 
 def next_tier(models: Sequence[str], at: int) -> int | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -46,7 +46,7 @@ from job.storage.place import Place
 from serve.ask.answers_repair import LastingAnswers
 from serve.ask.contract import Request
 from serve.ask.price_table import prices_of
-from serve.ask.settings import Provider
+from serve.ask.settings import Prices, Provider
 from serve.ask.spend import expected_cost
 
 SHOWN_FILES = 10
@@ -168,7 +168,7 @@ class _Asked:
         found.pack_tokens, found.first_request = self.fit.wire["fast"], packs.first
         found.earlier_runs = earlier.runs
         found.bounded = bound_by(taken, limits)
-        self._tell(taken, ask)
+        self._tell(taken, packs.by_model or Counter({ask.best_model: 1}))
 
     def _to_ask(
         self, blocks: Iterator[list[Record]], ask: AskSettings, store: LastingAnswers | None
@@ -184,7 +184,7 @@ class _Asked:
                     self.found.to_ask += 1
                     yield record
 
-    def _tell(self, taken: Taken, ask: AskSettings) -> None:
+    def _tell(self, taken: Taken, by_model: Counter[str]) -> None:
         found = self.found
         found.calls = taken.calls
         found.tokens_in, found.tokens_out = (
@@ -198,12 +198,24 @@ class _Asked:
             "asking_minutes": [round(end / 60, 3) for end in taken.asking[1:]],
             "minutes": [round(end / 60, 3) for end in taken.whole[1:]],
         }
-        known = prices_of(self.provider, ask.best_model)
-        if known is not None:
+        known = {model: prices_of(self.provider, model) for model in by_model}
+        prices = {model: each.prices for model, each in known.items() if each is not None}
+        if len(prices) == len(known):
             ends = zip(taken.tokens_in, taken.tokens_out, strict=True)
-            about, *between = (float(expected_cost(*pair, known.prices)) for pair in ends)
-            found.cost, found.currency = round(about, 6), known.prices.currency
+            about, *between = (_cost(*pair, prices, by_model) for pair in ends)
+            found.cost, found.currency = round(about, 6), next(iter(prices.values())).currency
             found.ranges["cost"] = [round(end, 6) for end in between]
+
+
+def _cost(
+    tokens_in: float, tokens_out: float, prices: Mapping[str, Prices], by_model: Counter[str]
+) -> float:
+    """What so many tokens cost, shared by the models as `by_model` says."""
+    whole = by_model.total()
+    return sum(
+        n / whole * float(expected_cost(tokens_in, tokens_out, prices[model]))
+        for model, n in by_model.items()
+    )
 
 
 def _ends(tokens: Range) -> list[float]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from job.analyse.parts import split_item
 from job.analyse.requests import build_request, lane_of, pack_wire
 from job.analyse.stored import AskSettings
+from job.analyse.tiers import first_tier
 from job.commands.preview_answers import AnswerTokens
 from job.commands.preview_asking import Call
 from job.pack import Fit, Item, Window, make_item
@@ -31,13 +32,15 @@ _LANES: dict[Class, Lane] = {"fast": "fast", "slow": "slow"}
 @dataclass(slots=True)
 class PlannedPacks:
     """The calls of a run (`preview_asking.Calls`). `records`: those to ask, in the order of
-    reading; `packs` counts calls by lane; `first`: the request that is sent first."""
+    reading; `packs` counts calls by lane, `by_model` the tokens of each model; `first`: the
+    request that is sent first."""
 
     records: Iterator[Record]
     ask: AskSettings
     fit: Fit
     answers: AnswerTokens
     packs: Counter[Lane] = field(default_factory=Counter)
+    by_model: Counter[str] = field(default_factory=Counter)
     first: Request | None = None
     _window: Window = field(init=False)
     _read: bool = False
@@ -70,6 +73,7 @@ class PlannedPacks:
         kind, wire = group[0], pack_wire(items)
         tokens_in = self.fit.input_tokens(kind, lane, wire)
         tokens_out = ENVELOPE_TOKENS + sum(self._tokens[item] for item in items)
+        self.by_model[self.ask.models[group[2]]] += tokens_in + math.ceil(tokens_out)
         seconds = self.fit.seconds.expected(kind, lane, tokens_in + tokens_out)
         reserved = self.fit.request_tokens(kind, lane, wire, len(items))
         call = Call(cls, reserved, tokens_in, tokens_out, seconds)
@@ -95,6 +99,7 @@ class PlannedPacks:
         """Let a record wait, in parts where it is too big for a pack; one of too many parts is not
         asked."""
         item, tokens = make_item(record), self.answers.of(record)
+        item.tier, _ = first_tier(record.text, self.ask.models)
         whole = item.line_tokens <= self.fit.max_part(record.kind)
         for each in [item] if whole else split_item(item, self.fit) or []:
             self._tokens[each] = tokens
