@@ -1,0 +1,143 @@
+"""What a good answer costs in packs of a given size: the slowest of three limits. Pure.
+
+Invariant: values in, seconds per record out; what was not seen yet is taken from packs of other
+sizes, never made up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from job.pack import MARGIN_TOKENS
+
+Limit = Literal["requests", "tokens", "latency"]
+"""What a run waits for: requests a minute, tokens a minute, or the calls in flight."""
+
+CALLS_KEPT = 200
+"""Calls that count at most, for all means."""
+START_TOKENS = 700
+"""A call takes as long as if its records had so many tokens more: 1.2 s at 1,000 tokens, 6.2 s at
+8,000 (the measured curve of the article's provider)."""
+TRUST_CALLS = 20
+"""Calls of one size that weigh as much as what the others say of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What the provider allows now. `rpm`, `tpm`: requests and tokens a minute, None: no limit
+    known; `concurrency`: calls in flight; `context`, `max_output`: tokens of a call and of its
+    answer."""
+
+    rpm: float | None
+    tpm: float | None
+    concurrency: int
+    context: int
+    max_output: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A pack that came back. `wire`: tokens of its records as the provider counts them; `again`:
+    rows that have to be asked again; `whole`: the reply was neither cut nor broken; `seconds`: of
+    the call."""
+
+    wire: float
+    rows: int
+    again: int
+    tokens_in: int
+    tokens_out: int
+    seconds: float
+    whole: bool = True
+
+
+@dataclass(slots=True)
+class Means:
+    """Sums over the packs seen, from which the means come."""
+
+    calls: float = 0.0
+    rows: float = 0.0
+    wire: float = 0.0
+    tokens_in: float = 0.0
+    tokens_out: float = 0.0
+    seconds: float = 0.0
+
+    def add(self, pack: Pack) -> None:
+        """One more."""
+        self.calls += 1
+        self.rows += pack.rows
+        self.wire += pack.wire
+        self.tokens_in += pack.tokens_in
+        self.tokens_out += pack.tokens_out
+        self.seconds += pack.seconds
+        if self.calls > CALLS_KEPT:
+            part = CALLS_KEPT / self.calls
+            for name in self.__slots__:
+                setattr(self, name, getattr(self, name) * part)
+
+
+@dataclass(slots=True)
+class Cost:
+    """Seconds a good record takes, by size."""
+
+    all: Means = field(default_factory=Means)
+    by_size: dict[int, Means] = field(default_factory=dict)
+    """By step of the grid (`pack_size.py`)."""
+
+    def add(self, step: int, pack: Pack) -> None:
+        """Learn from one pack."""
+        self.all.add(pack)
+        self.by_size.setdefault(step, Means()).add(pack)
+
+    def most(self, rates: Rates) -> float:
+        """Wire tokens of the biggest pack that the limits hold with its answer."""
+        means = self.all
+        answer = means.tokens_out / means.wire if means.wire else 0.0
+        instructions = (means.tokens_in - means.wire) / means.calls if means.calls else 0.0
+        room = float(rates.context)
+        if rates.tpm is not None:
+            room = min(room, rates.tpm)
+        most = (room - instructions - MARGIN_TOKENS) / (1 + answer)
+        if rates.max_output is not None and answer > 0:
+            most = min(most, rates.max_output / answer)
+        return most
+
+    def seconds(self, step: int, wire: float) -> float:
+        """Seconds of a call for a pack of `wire` tokens, which is `step` of the grid."""
+        means = self.all
+        weight = START_TOKENS + wire
+        shape = START_TOKENS * means.calls + means.wire
+        expected = weight * means.seconds / shape if shape else 0.0
+        own = self.by_size.get(step, Means())
+        if not own.calls:
+            return expected
+        measured = own.seconds * weight / (START_TOKENS * own.calls + own.wire)
+        return (measured * own.calls + expected * TRUST_CALLS) / (own.calls + TRUST_CALLS)
+
+    def of(self, step: int, wire: float, again: float, rates: Rates) -> dict[Limit, float]:
+        """Seconds per good record under each limit, for packs of `wire` tokens of whose rows the
+        share `again` has to be asked again.
+
+        Those go into other packs, and who is lost there too is asked alone (DESIGN 4), so that a
+        record takes 1 / rows / (1 - again) + again² calls.
+        """
+        means = self.all
+        rows = max(1.0, wire * means.rows / means.wire)
+        again = min(again, 0.9)
+        alone = again * again
+        calls = 1 / rows / (1 - again) + alone
+        instructions = (means.tokens_in - means.wire) / means.calls
+        record = (means.wire + means.tokens_out) / means.rows
+        tokens = (instructions / rows + record) / (1 - again) + (instructions + record) * alone
+        return {
+            "requests": calls * 60 / rates.rpm if rates.rpm else 0.0,
+            "tokens": tokens * 60 / rates.tpm if rates.tpm else 0.0,
+            "latency": calls * self.seconds(step, wire) / max(1, rates.concurrency),
+        }
+
+    def state(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "all": asdict(self.all),
+            "by_size": {str(step): asdict(means) for step, means in self.by_size.items()},
+        }

@@ -1,0 +1,299 @@
+"""How many tokens of records a pack should hold: found while packs come back. Pure.
+
+A grid of sizes, and of each what was seen: the share of rows that had to be asked again
+(`pack_evidence.py`) and what a good record costs under the limits of the provider
+(`pack_cost.py`). The size goes to the cheapest one that does not lose too many rows: up one step at
+a time, and only after enough good rows; down at once.
+
+Invariant: the size stays between LEAST_TOKENS and what the context holds. It does not oscillate for
+ever: a size that lost too many rows is tried again only after twice as many rows as the last time,
+and a turn for the sake of speed alone waits until twice as many were seen as at the last one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from job.pack import WIRE_TOKENS
+from job.pack_cost import Cost, Limit, Means, Pack, Rates
+from job.pack_evidence import TRIED_ROWS, Evidence, Judgement, Shares
+from job.records import Lane
+
+Why = Literal["start", "growing", "context", "rows", "cuts", "seconds", "enough"]
+"""Why packs are as big as they are. start: too little is known. growing: bigger ones would be
+faster and are tried once enough rows came back well. context: bigger ones do not fit. rows, cuts:
+bigger ones lost too many rows, or came back cut or broken. seconds: their answers would take too
+long. enough: bigger ones would not be faster."""
+
+STEP = 1.25
+"""From one size to the next."""
+LEAST_TOKENS = 1000
+"""Of a pack: below, instructions cost more than the records they go with."""
+MOST_AGAIN = 0.015
+"""Share of rows asked again at most: between the article's 4,000 tokens (0.8 %) and its 6,000
+(2.1 %), where losses begin to rise faster than calls fall. Rows that are lost are asked again; that
+a model loses rows says that it reads the others with less care too."""
+MOST_SECONDS = 30.0
+"""Of a call, for packs above the start: half of the longest timeout of a fast one."""
+BETTER = 0.08
+"""What another size must save to be worth a move; of what is within half of it of the best the
+smallest is taken. Where neither requests nor faults count, 5,000 tokens are within 8 % of any size:
+they stay."""
+WAIT_ROWS = 250
+"""Rows after which a size that lost too many is tried again for the first time."""
+DOUBLINGS = 10
+"""Of that, at most."""
+ROWS_REMEMBERED = 500
+"""Rows of an earlier run that count for a size at most: it was another day."""
+BARS_REMEMBERED = 3
+"""And so many times that a size was left."""
+CHANGES_SHOWN = 100
+"""The last moves that `timing.json` lists."""
+_STATE = 1
+_FIRST = math.ceil(math.log(LEAST_TOKENS / WIRE_TOKENS["fast"], STEP))
+_LAST = 40
+"""Steps of the grid: from 1,049 tokens to 38 million, more than any context."""
+
+
+def tokens_of(step: int) -> int:
+    """The size that is `step` steps of the grid above the start."""
+    return round(WIRE_TOKENS["fast"] * STEP**step)
+
+
+def step_of(wire: float) -> int:
+    """The step nearest to a pack of `wire` tokens, by their ratio."""
+    return max(_FIRST, round(math.log(max(wire, 1.0) / WIRE_TOKENS["fast"], STEP)))
+
+
+@dataclass(slots=True)
+class Tally:
+    """What is shown of a size: plain counts of this run."""
+
+    calls: int = 0
+    rows: int = 0
+    again: int = 0
+    cut: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class _Bar:
+    """A size that lost too many rows: how often, and until how many rows it is left alone."""
+
+    times: int = 0
+    until: int = 0
+
+
+@dataclass(slots=True)
+class PackSize:
+    """The controller. `rates` may be set whenever the provider's limits prove to be others."""
+
+    rates: Rates
+    step: int = 0
+    why: Why = "start"
+    limit: Limit | None = None
+    """What a run waits for with packs of the present size; None: not known yet."""
+    rows: int = 0
+    _seen: dict[int, Evidence] = field(default_factory=dict)
+    _cost: Cost = field(default_factory=Cost)
+    _bars: dict[int, _Bar] = field(default_factory=dict)
+    _tallies: dict[int, Tally] = field(default_factory=dict)
+    _changes: list[dict[str, Any]] = field(default_factory=list)
+    _turned_at: int = 0
+    _rising: bool = True
+
+    def __post_init__(self) -> None:
+        self._note_change()
+
+    @property
+    def wire(self) -> dict[Lane, int]:
+        """Tokens of the records of a pack, as the provider counts them: slow packs are four fifths
+        of fast ones, as at the start."""
+        fast, slow = WIRE_TOKENS["fast"], WIRE_TOKENS["slow"]
+        tokens = tokens_of(self.step)
+        return {"fast": tokens, "slow": tokens * slow // fast}
+
+    def observe(self, pack: Pack) -> None:
+        """Learn from a pack that came back, and choose the size of the next."""
+        step = step_of(pack.wire)
+        self.rows += pack.rows
+        self._seen.setdefault(step, Evidence()).add(pack.rows, pack.again, pack.whole)
+        self._cost.add(step, pack)
+        tally = self._tallies.setdefault(step, Tally())
+        tally.calls += 1
+        tally.rows += pack.rows
+        tally.again += pack.again
+        tally.cut += not pack.whole
+        tally.seconds += pack.seconds
+        self._choose()
+
+    def _choose(self) -> None:
+        """Move to the best size that can be had now, and say why it is not bigger."""
+        before = self.step
+        self._lift_bars(Shares(self._seen).judge(MOST_AGAIN))
+        shares = Shares(self._seen)
+        judged = shares.judge(MOST_AGAIN)
+        self._step_down(judged.lost)
+        costs = self._costs(shares, judged)
+        best = min(costs.values())
+        if costs[self.step] > best * (1 + BETTER):
+            good = (step for step, cost in costs.items() if cost <= best * (1 + BETTER / 2))
+            self._move(min(good), judged)
+        self._explain(shares, judged, cheap=costs[self.step] <= best * (1 + BETTER))
+        if self.step != before:
+            self._note_change()
+
+    def _lift_bars(self, judged: Judgement) -> None:
+        """Let sizes be tried again: those that proved good after all, and those whose time has
+        come; what these lost weighs less and less."""
+        for step, bar in self._bars.items():
+            if step <= judged.good:
+                bar.until = 0
+            elif 0 < bar.until <= self.rows:
+                bar.until = 0
+                above = {size: seen for size, seen in self._seen.items() if size >= step}
+                while Shares(above).judge(MOST_AGAIN).lost < math.inf:
+                    for seen in above.values():
+                        seen.fade(0.5)
+
+    def _step_down(self, lost: float) -> None:
+        """Leave a size that loses too many rows, as all from `lost` on do: one step for each pack
+        that shows it."""
+        if self.step >= max(lost, _FIRST + 1):
+            bar = self._bars.setdefault(self.step, _Bar())
+            bar.times = min(bar.times + 1, DOUBLINGS)
+            bar.until = self.rows + WAIT_ROWS * 2 ** (bar.times - 1)
+            self.step -= 1
+
+    def _costs(self, shares: Shares, judged: Judgement) -> dict[int, float]:
+        """Seconds per good record by size, of those that may be had: all that fit and are not known
+        to lose too many rows, as if those never tried lost no more than the biggest that was."""
+        costs = {}
+        for step in range(_FIRST, max(self.step, self._top()) + 1):
+            if step == self.step or not (self._loses(step, judged) or self._too_long(step)):
+                costs[step] = max(self._limits(step, shares).values())
+        return costs
+
+    def _loses(self, step: int, judged: Judgement) -> bool:
+        """Whether a size loses too many rows, or did so not long ago."""
+        barred = any(at <= step and bar.until for at, bar in self._bars.items())
+        return barred or step >= judged.lost
+
+    def _top(self) -> int:
+        """The biggest size that the context holds with its answers."""
+        most = max(self._cost.most(self.rates), LEAST_TOKENS)
+        return max(_FIRST, math.floor(math.log(most / WIRE_TOKENS["fast"], STEP)))
+
+    def _limits(self, step: int, shares: Shares) -> dict[Limit, float]:
+        wire = min(tokens_of(step), max(self._cost.most(self.rates), LEAST_TOKENS))
+        return self._cost.of(step, wire, shares.hoped(step), self.rates)
+
+    def _too_long(self, step: int) -> bool:
+        return step > 0 and self._cost.seconds(step, tokens_of(step)) > MOST_SECONDS
+
+    def _move(self, target: int, judged: Judgement) -> None:
+        """Go to `target`; up only to one step above what is known to be good."""
+        rising = target > self.step
+        if rising:
+            target = min(target, max(self.step, judged.good + 1))
+        turned = rising != self._rising
+        if target == self.step or (turned and self.rows < 2 * self._turned_at):
+            return
+        if turned:
+            self._rising, self._turned_at = rising, self.rows
+        self.step = target
+
+    def _explain(self, shares: Shares, judged: Judgement, cheap: bool) -> None:
+        limits = self._limits(self.step, shares)
+        self.limit = max(limits.items(), key=lambda item: item[1])[0]
+        above = self.step + 1
+        here = self._seen.get(self.step, Evidence())
+        if above > self._top():
+            self.why = "context"
+        elif self._too_long(above):
+            self.why = "seconds"
+        elif self._loses(above, judged):
+            self.why = self._lost_how(above)
+        elif cheap:
+            self.why = "enough"
+        elif judged.good < self.step and here.rows >= 2 * TRIED_ROWS:
+            self.why = self._lost_how(self.step)
+        else:
+            self.why = "growing"
+
+    def _lost_how(self, step: int) -> Why:
+        """What packs from `step` on lost most of their rows by."""
+        bad = [seen for size, seen in self._seen.items() if size >= step]
+        return (
+            "cuts" if 2 * sum(seen.cut for seen in bad) > sum(seen.bad for seen in bad) else "rows"
+        )
+
+    def _note_change(self) -> None:
+        self._changes.append({"rows": self.rows, "tokens": tokens_of(self.step)})
+        del self._changes[:-CHANGES_SHOWN]
+
+    def facts(self) -> dict[str, Any]:
+        """For `timing.json`: the size in use and why, the sizes over the rows asked so far, and
+        what was seen of each."""
+        return {
+            "tokens": self.wire,
+            "why": self.why,
+            "limit": self.limit,
+            "changes": self._changes,
+            "by_size": [
+                {"tokens": tokens_of(step), **asdict(tally), "seconds": round(tally.seconds, 3)}
+                for step, tally in sorted(self._tallies.items())
+            ],
+        }
+
+    def state(self) -> dict[str, Any]:
+        """What the next run should know, as JSON."""
+        return {
+            "version": _STATE,
+            "step": self.step,
+            "seen": {str(step): asdict(seen) for step, seen in self._seen.items()},
+            "bars": {str(step): bar.times for step, bar in self._bars.items()},
+            "cost": self._cost.state(),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any] | None, rates: Rates) -> PackSize:
+        """Go on from what an earlier run learned; from the start where `state` is None or nothing
+        that this version wrote."""
+        if state is None or state.get("version") != _STATE:
+            return cls(rates)
+        try:
+            known = cls(rates, min(max(_FIRST, int(state["step"])), _LAST))
+            known._seen = {_step(key): Evidence(**_counts(e)) for key, e in state["seen"].items()}
+            known._bars = {_step(key): _Bar(int(n)) for key, n in state["bars"].items()}
+            known._cost = Cost(
+                Means(**_counts(state["cost"]["all"])),
+                {_step(key): Means(**_counts(e)) for key, e in state["cost"]["by_size"].items()},
+            )
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return cls(rates)
+        for seen in known._seen.values():
+            seen.fade(min(1.0, ROWS_REMEMBERED / max(seen.rows, 1.0)))
+        for bar in known._bars.values():
+            bar.times = min(max(bar.times, 1), BARS_REMEMBERED)
+            bar.until = WAIT_ROWS * 2 ** (bar.times - 1)
+        return known
+
+
+def _step(key: str) -> int:
+    """A step of the grid, as a key of JSON. Raises ValueError."""
+    step = int(key)
+    if not _FIRST <= step <= _LAST:
+        raise ValueError(f"no step of the grid: {key}")
+    return step
+
+
+def _counts(kept: Mapping[str, Any]) -> dict[str, float]:
+    """Numbers that count something. Raises ValueError."""
+    counts = {str(name): float(value) for name, value in kept.items()}
+    if not all(0 <= value < math.inf for value in counts.values()):
+        raise ValueError("a count is negative or no number")
+    return counts

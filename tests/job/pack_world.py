@@ -1,0 +1,107 @@
+"""A provider in simulated time, and a run that sends it packs of whatever size it is told.
+
+Written from what the article measured, not from the controller: calls that take longer for more
+tokens, limits a minute, and rows that are lost more often in bigger packs.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from job.pack_cost import Pack, Rates
+from job.pack_size import PackSize
+
+Curve = Sequence[tuple[float, float]]
+"""Points (tokens, value), linear between them, flat outside."""
+
+LATENCY: Curve = (
+    (100, 0.8),
+    (1000, 1.2),
+    (2000, 1.8),
+    (4000, 3.1),
+    (6000, 4.5),
+    (8000, 6.2),
+    (16000, 13.0),
+)
+ARTICLE: Curve = ((1000, 0.001), (2000, 0.003), (4000, 0.008), (6000, 0.021), (8000, 0.053))
+"""Share of rows lost by tokens of a pack."""
+
+
+def at(curve: Curve, tokens: float) -> float:
+    """The value of `curve` at `tokens`."""
+    if tokens <= curve[0][0]:
+        return curve[0][1]
+    for (x0, y0), (x1, y1) in pairwise(curve):
+        if tokens <= x1:
+            return y0 + (y1 - y0) * (tokens - x0) / (x1 - x0)
+    return curve[-1][1]
+
+
+@dataclass
+class World:
+    """`lost`: share of rows by tokens of a pack; `cut`: the calls, by number, whose answer is cut
+    half way. Rows have `row` tokens and answers of `answer`."""
+
+    rates: Rates
+    lost: Curve = ((1, 0.0),)
+    latency: Curve = LATENCY
+    row: int = 130
+    answer: int = 45
+    instructions: int = 260
+    cut: Callable[[int], bool] = lambda call: False
+    calls: int = 0
+    sizes: list[int] = field(default_factory=list)
+    _debt: float = 0.5
+
+    def run(self, rows: int, size: PackSize | int) -> float:
+        """Ask about `rows` rows; the seconds until the last one is answered. `size`: the
+        controller, or a fixed number of tokens."""
+        now = free_at = alone = 0.0
+        waiting = float(rows)
+        flying: list[tuple[float, int, Pack]] = []
+        while flying or waiting >= 1 or alone >= 1:
+            may_send = len(flying) < self.rates.concurrency and (waiting >= 1 or alone >= 1)
+            if flying and (not may_send or flying[0][0] <= free_at):
+                now, _, pack = heapq.heappop(flying)
+                twice = pack.again * pack.again / pack.rows if pack.whole else 0.0
+                alone += twice
+                waiting += pack.again - twice
+                if isinstance(size, PackSize) and pack.rows > 1:
+                    size.observe(pack)
+                continue
+            now = max(now, free_at)
+            wire = size.wire["fast"] if isinstance(size, PackSize) else size
+            n = min(max(1, wire // self.row), math.floor(waiting))
+            if alone >= 1:
+                alone, n = alone - 1, 1
+            else:
+                waiting -= n
+                self.sizes.append(wire)
+            pack = self._answer(n)
+            heapq.heappush(flying, (now + pack.seconds, self.calls, pack))
+            free_at = now + 60 / (self.rates.rpm or math.inf)
+            if self.rates.tpm:
+                spent = pack.tokens_in + pack.tokens_out
+                free_at = max(free_at, now + spent * 60 / self.rates.tpm)
+        return now
+
+    def _answer(self, n: int) -> Pack:
+        self.calls += 1
+        wire = n * self.row
+        cut = n > 1 and self.cut(self.calls)
+        self._debt += n * at(self.lost, wire) if n > 1 else 0.0
+        lost = math.floor(min(n, self._debt)) if n > 1 else 0
+        self._debt -= lost
+        return Pack(
+            wire=wire,
+            rows=n,
+            again=max(lost, n // 2) if cut else lost,
+            tokens_in=wire + self.instructions,
+            tokens_out=n * self.answer,
+            seconds=at(self.latency, wire + self.instructions),
+            whole=not cut,
+        )
