@@ -20,8 +20,9 @@ RANK = "rank"
 """The column of `with_ranks`."""
 ERROR_LEVELS = ("error", "critical")
 
-_CLASS_BITS, _STEP_BITS, _HASH_BITS = 4, 12, 44
-"""Of a rank: together less than 63, so that it is a positive int64."""
+CHANCE_BITS = 44
+"""The lowest bits of a rank: above them stand those of the class and, in it, of rating or level."""
+_STEP_BITS = 12
 _MIDDLE_RATING = 3.0
 """Of five: what feedback without a rating counts as."""
 _STEPS_A_POINT = 10
@@ -59,13 +60,13 @@ def rank_of(record: Record) -> int:
     kind = importance(record)
     text = record.digest or record.id
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
-    chance = int.from_bytes(digest) >> (64 - _HASH_BITS)
-    return (((kind << _STEP_BITS) | _step(record, kind)) << _HASH_BITS) | chance
+    chance = int.from_bytes(digest) >> (64 - CHANCE_BITS)
+    return (((kind << _STEP_BITS) | _step(record, kind)) << CHANCE_BITS) | chance
 
 
 def class_of(rank: int) -> Importance:
     """The class in a rank."""
-    return Importance(rank >> (_STEP_BITS + _HASH_BITS))
+    return Importance(rank >> (_STEP_BITS + CHANCE_BITS))
 
 
 def _step(record: Record, kind: Importance) -> int:

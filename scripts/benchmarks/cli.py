@@ -13,6 +13,7 @@ from pathlib import Path
 
 from scripts.benchmarks import (
     bad_day,
+    deadline,
     flat_memory,
     fold,
     kill_day,
@@ -26,6 +27,7 @@ _BENCHMARKS = {
     "seed-day": seed_day,
     "bad-day": bad_day,
     "kill-day": kill_day,
+    "deadline": deadline,
     "overhead": overhead,
     "fold": fold,
     "reading": reading,
