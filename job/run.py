@@ -20,6 +20,7 @@ from rich.console import Console
 from job.analyse.analyst import AnalyseSettings
 from job.around import keep_around
 from job.asking import choose_analyst
+from job.canary import Canary, kept_canary, send_canary
 from job.closing import keep_closing, naming_calls
 from job.cluster import cluster
 from job.config import Settings
@@ -123,6 +124,9 @@ def _run(
     if settings.sample is not None:
         with stations.station("sample"):
             bound = sample_bound(plan.slices, plan.cleaning, settings.sample)
+    canary = _canary(settings, plan, folder, analyst, bound, stations, watcher)
+    if canary is not None and isinstance(analyst, AnalyseSettings):
+        analyst = canary.applied(analyst)
     intake = Intake(plan.slices, plan.cleaning, folder, start_shards(), board, bound)
     with (
         stations.station("ask"),
@@ -157,14 +161,21 @@ def _run(
         ledger["spend"]["capped"] = stopped == cap_words(purse)
         write_json(folder.root / "ledger.json", ledger)
         run = run_json(settings, plan, started, view.json_mode, stopped)
+        if canary is not None:
+            run |= {"mode": canary.mode, "canary": canary.facts()}
         run["warnings"] = [
+            *(canary.warnings() if canary else ()),
             *closing_words(settings, plan, ledger),
             *damage_warnings(settings, stations.began),
         ]
         write_json(folder.root / "run.json", run)
     asking = {"asking": asdict(view.asking), "limiter": view.limiter, **view.facts}
+    calls_seconds = view.asking.busy
+    if canary is not None:
+        asking["canary"] = canary.facts()
+        calls_seconds += canary.busy
     named = naming.busy.seconds if naming else 0.0
-    write_json(folder.root / "timing.json", stations.timing(view.asking.busy, named, **asking))
+    write_json(folder.root / "timing.json", stations.timing(calls_seconds, named, **asking))
     still_held()
     with stations.station("report"):
         if settings.baseline is None:
@@ -173,7 +184,7 @@ def _run(
     if isinstance(analyst, AnalyseSettings) and naming:
         keep_closing(analyst.answers, ledger["records"], stations, naming)
         keep_around(analyst, view, ledger["records"], started, stations, naming)
-    write_json(folder.root / "timing.json", stations.timing(view.asking.busy, named, **asking))
+    write_json(folder.root / "timing.json", stations.timing(calls_seconds, named, **asking))
     return Finished(
         report,
         view,
@@ -181,6 +192,31 @@ def _run(
         exit_error(settings, ledger, stopped),
         run["warnings"],
     )
+
+
+def _canary(
+    settings: Settings,
+    plan: RunPlan,
+    folder: RunFolder,
+    analyst: AnalyseSettings | str,
+    sampled: str | None,
+    stations: Stations,
+    watcher: Watcher,
+) -> Canary | None:
+    """What a part of the records says about the mode, where the user wants to know: now, or in an
+    earlier command of this run. None also where that was stopped."""
+    if settings.canary is None or not isinstance(analyst, AnalyseSettings):
+        return None
+    kept = None if settings.fresh else kept_canary(folder)
+    if kept is not None:
+        return kept
+    board = analyst.board
+    with (
+        stations.station("canary"),
+        watcher.board(lambda: _view(board, LOOK_SECONDS), len(plan.slices)),
+        _interrupts(board),
+    ):
+        return send_canary(settings.canary, plan, folder, analyst, sampled)
 
 
 def _check_key(settings: Settings) -> None:

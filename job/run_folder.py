@@ -40,6 +40,7 @@ OWN_FILES = (
     "rejected.jsonl",
     "evidence.csv",
     "baseline.json",
+    "canary.json",
     "ledger.json",
     "timing.json",
     "run.json",

@@ -40,6 +40,8 @@ def identity(settings: Settings, plan: RunPlan) -> dict[str, Any]:
         "privacy": settings.privacy.model_dump(exclude={"keep_days"}),
         "inputs_as": [spec.model_dump(exclude={"path"}) for spec in settings.inputs],
     }
+    if settings.canary is not None:
+        whole["canary"] = settings.canary
     return {name: _without_private(value, plan.masker) for name, value in whole.items()}
 
 

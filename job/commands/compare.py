@@ -6,10 +6,13 @@ Invariant: nothing is recalled and nothing is stored; what is asked is the same 
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import time
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Literal
 
 from rich.console import Console
@@ -24,17 +27,19 @@ from job.config import Settings
 from job.errors import JobError, StoppedEarly, TooManyFailed, UsageError
 from job.own_instructions import own_hash, read_instructions
 from job.planning import RunPlan, plan_run
+from job.prices import check_cap, known_prices
 from job.printable import printable
 from job.report.trial import reason_in_words
 from job.report.words import Words
 from job.sampling import sample_bound
 from job.trial.draw import Drawn, draw
-from job.trial.trial import Sides, Trial, compare_sides
+from job.trial.trial import Say, Sides, Trial, compare_sides
 from job.trial.ways import Watch, Way
 from job.write import write_json
 from serve.ask.errors import Misconfigured
 from serve.ask.limiter_actor import RayPermits
 from serve.ask.settings import Provider, api_key, key_variable
+from serve.ask.spend_host import Purse, SpendHost
 
 FILE = "compare.json"
 LINE_SECONDS = 5.0
@@ -101,6 +106,7 @@ def compare(settings: Settings, asked: Asked, console: Console, quiet: bool) -> 
     provider = _provider(settings)
     plan = plan_run(settings, keep=True)
     trial = Trial(*_ways(settings, provider, plan, asked))
+    purse = _purse(settings, provider, trial)
 
     def say(words: str) -> None:
         if not quiet:
@@ -115,14 +121,9 @@ def compare(settings: Settings, asked: Asked, console: Console, quiet: bool) -> 
         if not drawn.records:
             raise UsageError("the inputs hold no record to ask about")
 
-        async def ask() -> Sides:
-            limits = provider.limits.to_limits()
-            permits = RayPermits(provider.base_url, key_variable(provider), limits)
-            watch = None if quiet else _progress(console, len(drawn.records))
-            return await trial.ask(drawn.records, permits, watch, say)
-
         try:
-            first, second, again = asyncio.run(ask())
+            watch = None if quiet else _progress(console, len(drawn.records))
+            first, second, again = asyncio.run(_ask(trial, drawn, purse, watch, say))
         except (StoppedEarly, KeyboardInterrupt) as error:
             raise StoppedEarly(
                 f"stopped early: {str(error) or 'interrupted'}. Nothing was compared, and a "
@@ -131,6 +132,18 @@ def compare(settings: Settings, asked: Asked, console: Console, quiet: bool) -> 
         say("comparing")
         about = _about(settings, plan, asked, drawn)
         return Compared(compare_sides(first, second, again, about), drawn)
+
+
+async def _ask(trial: Trial, drawn: Drawn, purse: Purse, watch: Watch | None, say: Say) -> Sides:
+    """Ask in both ways, under the limits that everybody shares and the cap of this command."""
+    provider = trial.first.provider
+    permits = RayPermits(provider.base_url, key_variable(provider), provider.limits.to_limits())
+    with tempfile.TemporaryDirectory(prefix="fupan-compare-") as folder:
+        spend = SpendHost(Path(folder) / "spend.db", purse)
+        try:
+            return await trial.ask(drawn.records, permits, spend, watch, say)
+        finally:
+            spend.close()
 
 
 def write_comparison(compared: Compared, settings: Settings) -> None:
@@ -174,6 +187,14 @@ def _ways(settings: Settings, provider: Provider, plan: RunPlan, asked: Asked) -
         name = "own instructions" if ask.own else "no own instructions"
         return way(name, ask), way("other instructions", replace(ask, own=own))
     return way("single", replace(ask, mode="single")), way("packed", replace(ask, mode="packed"))
+
+
+def _purse(settings: Settings, provider: Provider, trial: Trial) -> Purse:
+    """What the comparison may spend. Raises UsageError where a cap cannot be kept."""
+    models = tuple(dict.fromkeys((*trial.first.ask.tiers, *trial.second.ask.tiers)))
+    cap = check_cap(settings.max_spend, provider, models)
+    prices = {model: one.prices for model, one in known_prices(provider, models).items()}
+    return Purse("compare", uuid.uuid4().hex, cap, prices)
 
 
 def _about(settings: Settings, plan: RunPlan, asked: Asked, drawn: Drawn) -> Mapping[str, Any]:

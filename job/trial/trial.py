@@ -20,6 +20,7 @@ from job.records import Record
 from job.themes.calibrate import space_of
 from job.trial.ways import Kept, Watch, Way, ask_way
 from serve.ask.limiter_host import Permits
+from serve.ask.spend_host import Spend
 
 PART = 0.2
 PART_LEAST = 60
@@ -44,24 +45,31 @@ class Trial:
         self,
         records: Sequence[Record],
         permits: Permits,
+        spend: Spend,
         watch: Watch | None = None,
         say: Say = lambda words: None,
     ) -> Sides:
         """What the first way gives, the second, and the first again about a part. Raises as
         `ask_way` does. The second comes first: it is the cheap one, and the new one."""
         say(f"asking {len(records):,} records: {self.second.name}")
-        second = await self._ask(self.second, records, permits, watch)
+        second = await self._ask(self.second, records, permits, spend, watch)
         say(f"asking the same {len(records):,} records: {self.first.name}")
-        first = await self._ask(self.first, records, permits, watch)
+        first = await self._ask(self.first, records, permits, spend, watch)
         part = records[: part_of(len(records))]
         say(f"asking {len(part):,} of them once more: {self.first.name}")
         once_more = replace(self.first, name=f"{self.first.name} again")
-        return first, second, await ask_way(once_more, part, permits, Kept(), watch)
+        return first, second, await ask_way(once_more, part, permits, spend, Kept(), watch)
 
     async def _ask(
-        self, way: Way, records: Sequence[Record], permits: Permits, watch: Watch | None
+        self,
+        way: Way,
+        records: Sequence[Record],
+        permits: Permits,
+        spend: Spend,
+        watch: Watch | None,
     ) -> Side:
-        return await ask_way(way, records, permits, self.kept.setdefault(way.name, Kept()), watch)
+        store = self.kept.setdefault(way.name, Kept())
+        return await ask_way(way, records, permits, spend, store, watch)
 
 
 def part_of(records: int) -> int:

@@ -18,14 +18,14 @@ from job.compare.comparison import Side
 from job.compare.positions import Place
 from job.errors import StoppedEarly, UsageError
 from job.pack import Item
+from job.prices import known_prices
 from job.records import Record
 from job.validate import Verdict
-from serve.ask.ask import CallCounts
 from serve.ask.contract import Usage
 from serve.ask.limiter_host import Permits
-from serve.ask.price_table import prices_of
-from serve.ask.settings import Provider
-from serve.ask.spend import cost_of
+from serve.ask.settings import Prices, Provider
+from serve.ask.spend import Call, Ended, cost_of
+from serve.ask.spend_host import Spend
 
 LOOK_SECONDS = 0.5
 """How often who watches is told how far it is."""
@@ -63,6 +63,29 @@ class Kept:
 
 
 @dataclass(slots=True)
+class Meter:
+    """A `Spend` that knows what the answers to one way of asking cost: those whose model has a
+    price, as the provider counted them."""
+
+    spend: Spend
+    prices: Mapping[str, Prices]
+    total: Decimal = Decimal(0)
+    _calls: dict[str, Call] = field(default_factory=dict)
+
+    async def reserve(self, ticket: str, call: Call) -> None:
+        """See `Spend.reserve`."""
+        self._calls[ticket] = call
+        await self.spend.reserve(ticket, call)
+
+    async def settle(self, ticket: str, ended: Ended, usage: Usage | None = None) -> None:
+        """See `Spend.settle`."""
+        call = self._calls.pop(ticket, None)
+        if call is not None and usage is not None and call.model in self.prices:
+            self.total += cost_of(usage, self.prices[call.model])
+        await self.spend.settle(ticket, ended, usage)
+
+
+@dataclass(slots=True)
 class Places:
     """Where each record stood in the first whole answer to a pack that held it. What was cut off
     says nothing of positions: whatever came last is missing from it."""
@@ -83,11 +106,21 @@ class Places:
 
 
 async def ask_way(
-    way: Way, records: Sequence[Record], permits: Permits, store: Kept, watch: Watch | None = None
+    way: Way,
+    records: Sequence[Record],
+    permits: Permits,
+    spend: Spend,
+    store: Kept,
+    watch: Watch | None = None,
 ) -> Side:
     """Ask about `records` in this way. Raises StoppedEarly, or UsageError where URL, model or key
     are wrong, if anything ended it before each record had its answer or had failed."""
-    dispatcher = make_dispatcher(way.provider, way.ask, way.pack_tokens, permits, store)
+    known = known_prices(way.provider, way.ask.tiers)
+    prices = {model: one.prices for model, one in known.items()}
+    meter = Meter(spend, prices)
+    dispatcher = make_dispatcher(
+        way.provider, way.ask, way.pack_tokens, permits, store, spend=meter
+    )
     places = Places()
     dispatcher.witness = places.see
     running = asyncio.create_task(dispatcher.run())
@@ -108,26 +141,15 @@ async def ask_way(
     if unasked:
         wrong = exit_code_of(dispatcher.stopped) == UsageError.exit_code
         raise (UsageError if wrong else StoppedEarly)(str(unasked[0].reason))
-    counts = dispatcher.asker.counts
-    money, currency = _money(way, counts)
     return Side(
         way.name,
         results,
         _by_record(places, records),
-        counts,
+        dispatcher.asker.counts,
         dispatcher.progress.busy,
-        money,
-        currency,
+        meter.total if prices else None,
+        next(iter(prices.values())).currency if prices else "",
     )
-
-
-def _money(way: Way, counts: CallCounts) -> tuple[Decimal | None, str]:
-    """What the calls cost, and in which currency; None where the prices are not known."""
-    known = prices_of(way.provider, way.ask.best_model)
-    if known is None:
-        return None, ""
-    usage = Usage(counts.tokens_in, counts.tokens_out, counts.tokens_cached)
-    return cost_of(usage, known.prices), known.prices.currency
 
 
 async def _keep_looking(name: str, dispatcher: Dispatcher, watch: Watch | None) -> None:

@@ -1,0 +1,156 @@
+"""`run --canary`: a part of the records in packed and in single mode first, to choose the mode.
+
+Invariant: what is paid for is used: the answers of the mode that the run goes on with are stored
+before the verdict is, and recalled by the run. The verdict stays in the folder of the run, so that
+the same command goes on in the same mode; a canary that was stopped leaves no verdict, and the same
+command sends it anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import orjson
+import ray
+
+from job.analyse.analyst import AnalyseSettings
+from job.analyse.dispatch import Dispatcher
+from job.compare.comparison import Comparison
+from job.errors import StoppedEarly
+from job.pack import Mode
+from job.planning import RunPlan
+from job.report.trial import reason_in_words
+from job.report.words import Words
+from job.run_folder import RunFolder
+from job.trial.draw import Drawn, draw
+from job.trial.trial import Sides, Trial, compare_sides
+from job.trial.ways import Watch, Way
+from job.write import write_json
+from serve.ask.limiter_actor import RayPermits
+from serve.ask.settings import key_variable
+from serve.ask.spend_actor import RaySpend
+
+FILE = "canary.json"
+_MODES: tuple[Mode, Mode] = ("single", "packed")
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """What a canary came to. `found`: the comparison, as canary.json holds it; `busy`: seconds of
+    this run in which one of its calls was in flight or waited for its permit."""
+
+    found: Mapping[str, Any]
+    busy: float = 0.0
+
+    @property
+    def mode(self) -> Mode:
+        """The mode that the run goes on in."""
+        return "single" if self.found["verdict"] == "bad" else "packed"
+
+    def facts(self) -> dict[str, Any]:
+        """For run.json and timing.json: the verdict, what it comes from, the mode chosen."""
+        names = ("verdict", "reason", "before", "after", "position", "longest_pack", "records")
+        calls = sum(
+            self.found[side]["calls"]["requests"] for side in ("first", "second", "first_again")
+        )
+        return {
+            **{name: self.found[name] for name in names},
+            "mode": self.mode,
+            "sample": self.found["sample"],
+            "calls": calls,
+        }
+
+    def warnings(self) -> list[str]:
+        """What to tell who started the run; nothing where all is well."""
+        verdict = self.found["verdict"]
+        if verdict == "good":
+            return []
+        reason = reason_in_words(self.found, Words("en"))
+        way = "every record was asked by itself" if self.mode == "single" else "packs were kept"
+        return [f"the canary is {verdict} ({reason}): {way}; see {FILE}"]
+
+    def applied(self, analyst: AnalyseSettings) -> AnalyseSettings:
+        """`analyst` in the mode chosen."""
+        return replace(analyst, ask=replace(analyst.ask, mode=self.mode))
+
+
+def kept_canary(folder: RunFolder) -> Canary | None:
+    """The verdict of an earlier command of this run; None where there is none."""
+    try:
+        return Canary(orjson.loads((folder.root / FILE).read_bytes()))
+    except (FileNotFoundError, orjson.JSONDecodeError):
+        return None
+
+
+def send_canary(
+    share: float, plan: RunPlan, folder: RunFolder, analyst: AnalyseSettings, sampled: str | None
+) -> Canary | None:
+    """Ask about a `share` (0 to 1) of the distinct records in both modes; None where it was stopped
+    (the board knows why). `sampled`: the greatest id that a `--sample` keeps. Raises UsageError
+    where URL, model or key are wrong."""
+    drawn = draw(plan.slices, plan.cleaning, share, sampled)
+    if not drawn.records:
+        return None
+    single, packed = (
+        Way(mode, analyst.provider, replace(analyst.ask, mode=mode), analyst.pack_tokens)
+        for mode in _MODES
+    )
+    trial = Trial(single, packed)
+    try:
+        first, second, again = asyncio.run(_ask(trial, drawn, analyst))
+    except StoppedEarly as error:
+        ray.get(analyst.board.stop.remote(str(error), StoppedEarly.exit_code))
+        return None
+    found = compare_sides(first, second, again, _about(drawn, share))
+    busy = first.seconds + second.seconds + again.seconds
+    canary = Canary(orjson.loads(orjson.dumps(found.as_json())), busy)
+    _keep(canary, trial, found, folder, analyst)
+    return canary
+
+
+async def _ask(trial: Trial, drawn: Drawn, analyst: AnalyseSettings) -> Sides:
+    provider = analyst.provider
+    permits = RayPermits(provider.base_url, key_variable(provider), provider.limits.to_limits())
+    spend = RaySpend(analyst.spend)
+    return await trial.ask(drawn.records, permits, spend, _posting(analyst))
+
+
+def _posting(analyst: AnalyseSettings) -> Watch:
+    """Tells the board how far the canary is, and hears from it whether to stop."""
+
+    async def post(name: str, dispatcher: Dispatcher) -> None:
+        stop = await analyst.board.post.remote(
+            f"canary: {name}",
+            dispatcher.progress,
+            dispatcher.asker.counts,
+            asdict(await dispatcher.asker.permits.stats()),
+            dispatcher.asker.capabilities.json,
+            {},
+        )
+        if stop is not None:
+            dispatcher.stop(stop)
+
+    return post
+
+
+def _keep(
+    canary: Canary, trial: Trial, found: Comparison, folder: RunFolder, analyst: AnalyseSettings
+) -> None:
+    """Store the answers of the mode chosen, then the verdict."""
+    chosen = found.second if canary.mode == "packed" else found.first
+    rows = list(trial.kept[chosen.name].rows.items())
+    ray.get(analyst.answers.put_many.remote(rows, replace=analyst.ask.since is not None))
+    write_json(folder.root / FILE, canary.found)
+
+
+def _about(drawn: Drawn, share: float) -> dict[str, Any]:
+    return {
+        "sample": {
+            "records": len(drawn.records),
+            "distinct": drawn.distinct,
+            "share_wanted": share,
+        }
+    }
