@@ -31,11 +31,12 @@ def keep_around(
     if view.asking.recalled > view.asking.answered:
         return
     named = naming.busy.seconds
+    overhead = stations.timing(view.asking.busy, named)["overhead_s"]
     mine = RunAround(
         uuid.uuid4().hex[:12],
         started.timestamp(),
         records,
-        max(0.0, stations.timing(view.asking.busy, named)["overhead_s"]),
+        max(0.0, overhead - stations.seconds.get("canary", 0.0)),
         naming.counts.requests,
         naming.counts.tokens_in,
         naming.counts.tokens_out,

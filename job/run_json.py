@@ -22,7 +22,7 @@ from serve.ask.uris import without_secrets
 def identity(settings: Settings, plan: RunPlan) -> dict[str, Any]:
     """What must be equal for a run to go on in its folder. Rates, caps and where the answers are
     kept are not part of it (DESIGN 6)."""
-    whole = {
+    whole: dict[str, Any] = {
         # Not where they are: a checkout that is uploaded again lies in another folder each time.
         "inputs": [{k: v for k, v in row.items() if k != "path"} for row in plan.fingerprints],
         "provider": settings.provider.base_url if settings.provider else settings.provider_name,
