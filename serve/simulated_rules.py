@@ -23,7 +23,7 @@ _FILLERS = re.compile(
     r"|it is (?:very )?important (?:that|to)|(?:always )?(?:make|be) sure (?:that|to)"
     r"|(?:always )?remember (?:that|to)|you (?:should|need to|have to)|the|an?)\b\s*"
     r"|in order (?=to\b))"
-    r"|非常|十分|务必|一定要|请注意|请|尽可能",
+    r"|非常|十分(?!钟)|务必|一定要|请注意|请|尽可能",
     re.IGNORECASE,
 )
 _SPACES = re.compile(r"[ \t]{2,}")

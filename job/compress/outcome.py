@@ -1,0 +1,92 @@
+"""What came of making instructions shorter: what is kept of it, and what it saved. Pure.
+
+Invariant: `text` is what the model is told, whatever the outcome; it is the text as it was written
+unless every rule survived.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import orjson
+
+from job.own_instructions import own_hash
+from serve.ask import tokens
+from serve.ask.ask import CallCounts
+
+VERSION = 1
+"""Part of the name under which an outcome is kept: raised when what is asked, or how it is checked,
+changes."""
+LONG_CHARACTERS = 500
+"""Instructions of no more have little to save."""
+LEAST_SAVING = 0.05
+"""Share of the tokens below which shorter instructions are not worth another wording."""
+
+Reason = Literal["short", "lost", "unanswered", "judged", "saves_nothing", "provider"]
+"""Why the text is used as it was written: it is not long; a rule did not survive the check; the
+model left a rule out; it found a short form to say something else; there is too little to save; the
+provider could not be asked (only this is not kept)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of it. `reason` None: `text` is the short form. `detail`: an example of what was
+    wrong; `rules`: how many the model was asked about; `recalled`: in an earlier run."""
+
+    text: str
+    reason: Reason | None
+    detail: str = ""
+    rules: int = 0
+    recalled: bool = False
+
+
+def kept_name(own: str, model: str) -> str:
+    """Under what name the outcome for the text `own` by `model` is kept."""
+    return f"instructions-{VERSION}-{own_hash(own)}-{own_hash(model)}"
+
+
+def encode(outcome: Outcome) -> bytes:
+    """The bytes to keep; the text as it was written is not repeated."""
+    short = outcome.text if outcome.reason is None else None
+    return orjson.dumps(
+        {
+            "short": short,
+            "reason": outcome.reason,
+            "detail": outcome.detail,
+            "rules": outcome.rules,
+        }
+    )
+
+
+def decode(value: bytes | None, own: str) -> Outcome | None:
+    """The outcome for the text `own` that was kept; None for nothing, and for bytes that are none
+    (a damaged store)."""
+    try:
+        data = orjson.loads(value or b"")
+        text = own if data["reason"] is not None else data["short"]
+        if not (isinstance(text, str) and text):
+            return None
+        return Outcome(text, data["reason"], str(data["detail"]), int(data["rules"]), recalled=True)
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def saving(own: str, outcome: Outcome, packs: int, spent: CallCounts) -> dict[str, Any]:
+    """What the outcome did for a run of `packs` calls with instructions, in tokens as we count
+    them: before and after, saved in all these calls, and `tokens_spent` on shortening in this run
+    (as the provider counts them)."""
+    before, after = tokens.count(own), tokens.count(outcome.text)
+    return {
+        "used": outcome.reason is None,
+        "reason": outcome.reason,
+        "detail": outcome.detail or None,
+        "rules": outcome.rules,
+        "recalled": outcome.recalled,
+        "tokens_before": before,
+        "tokens_after": after,
+        "calls": packs,
+        "tokens_saved": (before - after) * packs,
+        "tokens_spent": spent.tokens_in + spent.tokens_out,
+        "requests": spent.requests,
+    }
