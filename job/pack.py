@@ -93,6 +93,9 @@ class Fit:
     max_output: int | None
     instructions: dict[tuple[Kind, Lane], int]
     wire: dict[Lane, int] = field(default_factory=lambda: dict(WIRE_TOKENS))
+    part: int = WIRE_TOKENS["slow"]
+    """Of the biggest part of a split record: it stays when packs find another size, so that a
+    record is split alike in every run."""
     mode: Mode = "packed"
     reserve: Reserve = field(default_factory=Reserve)
     seconds: CallSeconds = field(default_factory=CallSeconds)
@@ -104,7 +107,7 @@ class Fit:
         """The same for packs of another size; slow ones are four fifths of it, as by default."""
         fast, slow = WIRE_TOKENS["fast"], WIRE_TOKENS["slow"]
         wire: dict[Lane, int] = {"fast": tokens_a_pack, "slow": tokens_a_pack * slow // fast}
-        return replace(self, wire=wire)
+        return replace(self, wire=wire, part=wire["slow"])
 
     def observe_input(self, estimated: int, counted: int) -> None:
         """Learn the ratio from one reply: a slow mean, so that one odd reply moves it little."""
@@ -126,7 +129,7 @@ class Fit:
         reserve = self.reserve.needed(kind, "slow", 1)
         room = (self.context - reserve - MARGIN_TOKENS) / self.ratio
         fixed = self.instructions[kind, "slow"] + self.overhead
-        return int(min(self.wire["slow"], room - fixed))
+        return int(min(self.part, room - fixed))
 
     def room(self, kind: Kind, lane: Lane, wire: int) -> int:
         """Output tokens that the context, and the provider's own limit, leave."""

@@ -6,10 +6,12 @@ sizes, never made up.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from job.pack import MARGIN_TOKENS
+from serve.ask.permit import LimiterStats
+from serve.ask.settings import Provider
 
 Limit = Literal["requests", "tokens", "latency"]
 """What a run waits for: requests a minute, tokens a minute, or the calls in flight."""
@@ -35,12 +37,23 @@ class Rates:
     context: int
     max_output: int | None = None
 
+    @classmethod
+    def of(cls, provider: Provider) -> Rates:
+        """As the settings of `provider` say."""
+        limits = provider.limits
+        rpm, tpm = (each and each * limits.share for each in (limits.rpm, limits.tpm))
+        return cls(rpm, tpm, limits.max_concurrency, provider.context, provider.max_output)
+
+    def found(self, stats: LimiterStats) -> Rates:
+        """As the limiter has found since."""
+        return replace(self, rpm=stats.rpm or self.rpm, concurrency=stats.concurrency)
+
 
 @dataclass(frozen=True, slots=True)
 class Pack:
     """A pack that came back. `wire`: tokens of its records as the provider counts them; `again`:
-    rows that have to be asked again; `whole`: the reply was neither cut nor broken; `seconds`: of
-    the call."""
+    rows that have to be asked again; `whole`: there was a reply, neither cut nor broken; `seconds`:
+    of the call."""
 
     wire: float
     rows: int

@@ -22,8 +22,8 @@ from job.pack_cost import Cost, Limit, Means, Pack, Rates
 from job.pack_evidence import TRIED_ROWS, Evidence, Judgement, Shares
 from job.records import Lane
 
-Why = Literal["start", "growing", "context", "rows", "cuts", "seconds", "enough"]
-"""Why packs are as big as they are. start: too little is known. growing: bigger ones would be
+Why = Literal["fixed", "start", "growing", "context", "rows", "cuts", "seconds", "enough"]
+"""Why packs are as big as they are. fixed: the user said so. start: too little is known. growing: bigger ones would be
 faster and are tried once enough rows came back well. context: bigger ones do not fit. rows, cuts:
 bigger ones lost too many rows, or came back cut or broken. seconds: their answers would take too
 long. enough: bigger ones would not be faster."""
@@ -89,9 +89,11 @@ class _Bar:
 
 @dataclass(slots=True)
 class PackSize:
-    """The controller. `rates` may be set whenever the provider's limits prove to be others."""
+    """The controller. `rates` may be set whenever the provider's limits prove to be others. `fixed`:
+    the size that the user wants, None where it finds itself."""
 
     rates: Rates
+    fixed: int | None = None
     step: int = 0
     why: Why = "start"
     limit: Limit | None = None
@@ -106,6 +108,8 @@ class PackSize:
     _rising: bool = True
 
     def __post_init__(self) -> None:
+        if self.fixed is not None:
+            self.why = "fixed"
         self._note_change()
 
     @property
@@ -113,7 +117,7 @@ class PackSize:
         """Tokens of the records of a pack, as the provider counts them: slow packs are four fifths
         of fast ones, as at the start."""
         fast, slow = WIRE_TOKENS["fast"], WIRE_TOKENS["slow"]
-        tokens = tokens_of(self.step)
+        tokens = self.fixed or tokens_of(self.step)
         return {"fast": tokens, "slow": tokens * slow // fast}
 
     def observe(self, pack: Pack) -> None:
@@ -121,14 +125,16 @@ class PackSize:
         step = step_of(pack.wire)
         self.rows += pack.rows
         self._seen.setdefault(step, Evidence()).add(pack.rows, pack.again, pack.whole)
-        self._cost.add(step, pack)
+        if pack.tokens_out:
+            self._cost.add(step, pack)
         tally = self._tallies.setdefault(step, Tally())
         tally.calls += 1
         tally.rows += pack.rows
         tally.again += pack.again
         tally.cut += not pack.whole
         tally.seconds += pack.seconds
-        self._choose()
+        if self.fixed is None and self._cost.all.calls:
+            self._choose()
 
     def _choose(self) -> None:
         """Move to the best size that can be had now, and say why it is not bigger."""
@@ -232,7 +238,7 @@ class PackSize:
         )
 
     def _note_change(self) -> None:
-        self._changes.append({"rows": self.rows, "tokens": tokens_of(self.step)})
+        self._changes.append({"rows": self.rows, "tokens": self.wire["fast"]})
         del self._changes[:-CHANGES_SHOWN]
 
     def facts(self) -> dict[str, Any]:
@@ -260,21 +266,23 @@ class PackSize:
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any] | None, rates: Rates) -> PackSize:
+    def from_state(
+        cls, state: Mapping[str, Any] | None, rates: Rates, fixed: int | None = None
+    ) -> PackSize:
         """Go on from what an earlier run learned; from the start where `state` is None or nothing
         that this version wrote."""
         if state is None or state.get("version") != _STATE:
-            return cls(rates)
+            return cls(rates, fixed)
         try:
-            known = cls(rates, min(max(_FIRST, int(state["step"])), _LAST))
+            known = cls(rates, fixed, min(max(_FIRST, int(state["step"])), _LAST))
             known._seen = {_step(key): Evidence(**_counts(e)) for key, e in state["seen"].items()}
             known._bars = {_step(key): _Bar(int(n)) for key, n in state["bars"].items()}
             known._cost = Cost(
                 Means(**_counts(state["cost"]["all"])),
                 {_step(key): Means(**_counts(e)) for key, e in state["cost"]["by_size"].items()},
             )
-        except (AttributeError, KeyError, TypeError, ValueError):
-            return cls(rates)
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+            return cls(rates, fixed)
         for seen in known._seen.values():
             seen.fade(min(1.0, ROWS_REMEMBERED / max(seen.rows, 1.0)))
         for bar in known._bars.values():
