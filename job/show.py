@@ -19,8 +19,8 @@ from rich.live import Live
 from rich.text import Text
 
 from job import ledger as account
-from job.money import shown
-from job.pace import Pace
+from job.money import as_written, shown
+from job.pace import seconds_left
 from job.printable import printable
 from job.progress import View
 from job.timing import Stations
@@ -42,7 +42,6 @@ class Watcher:
         self._lock = threading.Lock()
         self._look: Callable[[], View] | None = None
         self._total = 0
-        self._pace = Pace()
 
     @contextmanager
     def board(self, look: Callable[[], View], slices: int) -> Iterator[None]:
@@ -86,7 +85,7 @@ class Watcher:
         view = self._seen()
         if view is None:
             return [first]
-        left = self._pace.seconds_left(view, self._total, time.monotonic())
+        left = seconds_left(view, self._total)
         return [first, *progress_lines(view, self._total, left)]
 
     def _seen(self) -> View | None:
@@ -132,7 +131,7 @@ def _spent(spend: Mapping[str, Any]) -> list[str]:
     """What was spent so far; nothing where no price is known."""
     if spend.get("spent") is None:
         return []
-    of = f" of {shown(Decimal(spend['cap']))}" if spend["cap"] else ""
+    of = f" of {as_written(Decimal(spend['cap']))}" if spend["cap"] else ""
     return [f"spent {shown(Decimal(spend['spent']))}{of} {spend['currency']}"]
 
 
@@ -170,6 +169,7 @@ def closing_lines(report: Mapping[str, Any], view: View, path: str) -> list[str]
         )
         lines.append(f"tokens: {calls['tokens_in']:,} in, {calls['tokens_out']:,} out")
     lines += _cost(report["cost"])
+    lines += _routing(report["timing"].get("routing"))
     lines.append(f"quality: {ledger['review']:,} to review, {ledger['failed']:,} failed")
     lines.append(f"report: {path}")
     return [printable(line) for line in (*lines, *account.lines(dict(ledger)))]
@@ -179,12 +179,26 @@ def _cost(cost: Mapping[str, Any]) -> list[str]:
     """What the run has cost so far; nothing where it cost nothing or no price is known."""
     if not cost["cost"]:
         return []
-    of = f" of {shown(Decimal(str(cost['max_spend'])))}" if cost["max_spend"] else ""
+    of = f" of {as_written(cost['max_spend'])}" if cost["max_spend"] else ""
     parts = [f"spent: {shown(Decimal(str(cost['cost'])))}{of} {cost['currency']}"]
     for name, words in (("cost_before", "by earlier commands"), ("unconfirmed", "unconfirmed")):
         if cost[name]:
             parts.append(f"{shown(Decimal(str(cost[name])))} of it {words}")
     return [", ".join(parts)]
+
+
+def _routing(routing: Mapping[str, Any] | None) -> list[str]:
+    """How several models shared what was asked; nothing where one did all, or none was."""
+    if routing is None or not any(tier["calls"] for tier in routing["tiers"]):
+        return []
+    parts = [f"{tier['answered']:,} by {tier['model']}" for tier in routing["tiers"]]
+    line = f"shared: {', '.join(parts)}; {routing['escalated']:,} handed on"
+    if routing["saved"] is None:
+        return [line]
+    saved = Decimal(str(routing["saved"]))
+    than = "less" if saved >= 0 else "more"
+    best = routing["tiers"][-1]["model"]
+    return [f"{line}; {shown(abs(saved))} {routing['currency']} {than} than by {best} alone"]
 
 
 def _theme_line(theme: Mapping[str, Any]) -> str:

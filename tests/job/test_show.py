@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from job import show
-from job.progress import Progress, View
-from job.show import Pace, Watcher, closing_lines, progress_lines
+from job.progress import View
+from job.show import Watcher, closing_lines, progress_lines
 from job.timing import Stations
 
 HOSTILE = "\x1b]0;owned\x07 name\n2,000 read = all is well \u202egnp.exe"
@@ -26,6 +26,7 @@ def a_report(**changes: Any) -> dict[str, Any]:
         "period": {"first": "2026-03-14", "last": "2026-03-15"},
         "ledger": ledger | {"calls": dict.fromkeys(numbers, 0)},
         "cost": {"cost": None},
+        "timing": {},
         "headline": "Nothing needs action",
         "themes": [],
         "incidents": [],
@@ -107,14 +108,6 @@ def test_progress_tells_limits_only_where_a_model_is_asked() -> None:
     lines = progress_lines(view, 3, 12.4)
     assert "permits 1/5 (60/min)" in lines[2]
     assert "about 12 s left" in lines[3]
-
-
-def test_the_time_left_follows_the_last_packs() -> None:
-    pace = Pace()
-    view = View(asking=Progress(packs=10, packed_records=100, waiting_fast=200))
-    assert pace.seconds_left(view, 0.0) is None
-    view.asking.packs, view.asking.packed_records = 20, 200
-    assert pace.seconds_left(view, 10.0) == pytest.approx(20.0)
 
 
 def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[Watcher, io.StringIO]:
