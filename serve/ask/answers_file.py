@@ -144,10 +144,6 @@ def _prepare(connection: sqlite3.Connection, found: int | None) -> None:
         with transaction(connection):
             for statement in _SCHEMA if found is None else _TAKE_OVER:
                 connection.execute(statement)
-    # A cheap look at both ends of table and index; a whole look would read the whole file.
-    for order in ("key", "key DESC", "stored_at", "stored_at DESC", "rowid", "rowid DESC"):
-        connection.execute(f"SELECT value FROM answers ORDER BY {order} LIMIT 1").fetchone()  # noqa: S608
-    connection.execute("SELECT value FROM learned").fetchone()
 
 
 @contextmanager
@@ -189,6 +185,8 @@ def _version(path: Path) -> int | None:
         with closing(open_readonly(path)) as connection:
             version = _version_of(connection)
             (page,) = connection.execute("PRAGMA page_size").fetchone()
+            if version == VERSION:
+                _look(connection)
     except sqlite3.Error as error:
         if not is_damage(error):
             raise
@@ -222,6 +220,13 @@ def _version_of(connection: sqlite3.Connection) -> int | None:
     if application == APPLICATION_ID or ours:
         raise DamagedStore(f"its header says version {version} of {application:#x}")
     raise ForeignFile("it is a database of another program")
+
+
+def _look(connection: sqlite3.Connection) -> None:
+    """A cheap look at both ends of table and index; a whole one would read the whole file."""
+    for order in ("key", "key DESC", "stored_at", "stored_at DESC", "rowid", "rowid DESC"):
+        connection.execute(f"SELECT value FROM answers ORDER BY {order} LIMIT 1").fetchone()  # noqa: S608
+    connection.execute("SELECT value FROM learned").fetchone()
 
 
 def has_marks(path: Path) -> bool:

@@ -12,7 +12,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import count, islice
@@ -115,23 +115,31 @@ class LastingAnswers:
         return self._do(read_damages)
 
     def _do(self, work: Callable[[Answers], _T]) -> _T:
-        """Do `work` on the store; after damage twice: with a connection that was there, then with
-        one that sees the file as it is now."""
+        """Do `work` on the store; after damage again with a connection that sees the file as it is
+        now, and if that one finds it too with a new store."""
         if self._file != _file_at(self.path):
             # Another run has set it aside, or the user has moved it.
             self.close()
-        tried = 0
-        while True:
-            try:
-                return work(self._opened())
-            except (sqlite3.Error, DamagedStore) as error:
-                fresh = self._answers is None or tried > 0
-                if not is_damage(error, fresh) or (fresh and self._set_aside >= MAX_SET_ASIDE):
-                    raise
-                self.close()
-                if fresh:
-                    self._set_aside += replace_damaged(self.path, self._file, str(error))
-                tried += 1
+        with ExitStack() as broken:
+            while True:
+                fresh = self._answers is None
+                try:
+                    return work(self._opened())
+                except (sqlite3.Error, DamagedStore) as error:
+                    if not is_damage(error, fresh):
+                        raise
+                    if self._answers is not None:
+                        # Closed last: SQLite would write its journal into a file that still has
+                        # its name.
+                        broken.callback(self._answers.close)
+                        self._answers = None
+                    if fresh:
+                        self._replace(error)
+
+    def _replace(self, error: Exception) -> None:
+        if self._set_aside >= MAX_SET_ASIDE:
+            raise error
+        self._set_aside += replace_damaged(self.path, self._file, str(error))
 
     def _opened(self) -> Answers:
         if self._answers is None:
