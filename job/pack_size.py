@@ -23,10 +23,10 @@ from job.pack_evidence import TRIED_ROWS, Evidence, Judgement, Shares
 from job.records import Lane
 
 Why = Literal["fixed", "start", "growing", "context", "rows", "cuts", "seconds", "enough"]
-"""Why packs are as big as they are. fixed: the user said so. start: too little is known. growing: bigger ones would be
-faster and are tried once enough rows came back well. context: bigger ones do not fit. rows, cuts:
-bigger ones lost too many rows, or came back cut or broken. seconds: their answers would take too
-long. enough: bigger ones would not be faster."""
+"""Why packs are as big as they are. fixed: the user said so. start: too little is known. growing:
+bigger ones would be faster and are tried once enough rows came back well. context: bigger ones do
+not fit. rows, cuts: bigger ones lost too many rows, or came back cut or broken. seconds: their
+answers would take too long. enough: bigger ones would not be faster."""
 
 STEP = 1.25
 """From one size to the next."""
@@ -89,8 +89,8 @@ class _Bar:
 
 @dataclass(slots=True)
 class PackSize:
-    """The controller. `rates` may be set whenever the provider's limits prove to be others. `fixed`:
-    the size that the user wants, None where it finds itself."""
+    """The controller. `rates` may be set whenever the provider's limits prove to be others.
+    `fixed`: the size that the user wants, None where it finds itself."""
 
     rates: Rates
     fixed: int | None = None

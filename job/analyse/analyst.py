@@ -25,6 +25,8 @@ from job.analyse.stored import AskSettings, Store
 from job.deadline import Deadline
 from job.instructions import Language
 from job.pack import Fit
+from job.pack_cost import Rates
+from job.pack_size import PackSize
 from job.records import Record, Result, results_to_table, table_to_records
 from serve.ask.answers_actor import RayAnswers
 from serve.ask.ask import Asker
@@ -162,7 +164,10 @@ def make_dispatcher(
     if pack_tokens is not None:
         fit = fit.with_pack_tokens(pack_tokens)
     asker = Asker(provider, ask.best_model, permits, spend)
-    return Dispatcher(asker, store, ask, fit, wanted, rationed=rationed)
+    dispatcher = Dispatcher(asker, store, ask, fit, wanted, rationed=rationed)
+    if ask.mode == "packed":
+        dispatcher.learning.size = PackSize(Rates.of(provider), pack_tokens)
+    return dispatcher
 
 
 def exit_code_of(reason: object) -> int:

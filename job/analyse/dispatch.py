@@ -214,6 +214,7 @@ class Dispatcher:
         """End the run when the provider has been silent for too long, or at its deadline."""
         while True:
             await asyncio.sleep(1)
+            self.learning.heed(await self.asker.permits.stats())
             if self._outcomes.idle:
                 self.asker.heard = max(self.asker.heard, time.monotonic())
             elif self.time_left.over(time.time()):
@@ -227,7 +228,9 @@ class Dispatcher:
     def facts(self) -> dict[str, Any]:
         """What was learned so far, for `timing.json`."""
         routing = {"routing": found} if (found := self._routing.facts()) else {}
-        return {"estimates": self.learning.facts(), **routing}
+        size = self.learning.size
+        packs = {} if size is None else {"packs": size.facts()}
+        return {"estimates": self.learning.facts(), **packs, **routing}
 
     def refresh(self) -> None:
         """Bring the numbers in `progress` up to date."""

@@ -9,20 +9,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from job.analyse.requests import pack_wire
 from job.estimates import Moments
 from job.estimates_kept import Earlier, RunEstimates
-from job.pack import Fit, Item
+from job.pack import BYTES_A_TOKEN, Fit, Item
+from job.pack_cost import Pack
+from job.pack_size import PackSize
+from job.records import KINDS
 from job.validate import Verdict
 from serve.ask.contract import Reply, Request
-from serve.ask.errors import AskError, TimedOut
+from serve.ask.errors import AskError, ContextOverflow, TimedOut
+from serve.ask.permit import LimiterStats
 
 
 @dataclass(slots=True)
 class Learning:
-    """Learns from every reply, for the packs that follow. `sent` and `good`: records of answered
-    calls, and those of them whose answers were used."""
+    """Learns from every reply, for the packs that follow. `size` finds the size of packs, None in
+    single mode. `sent` and `good`: records of answered calls, and those of them whose answers were
+    used."""
 
     fit: Fit
+    size: PackSize | None = None
     earlier: Earlier = field(default_factory=Earlier)
     ratio: Moments = field(default_factory=Moments)
     sent: int = 0
@@ -35,6 +42,14 @@ class Learning:
         self.fit.seconds.earlier = earlier.seconds
         if earlier.ratio.n:
             self.fit.ratio = earlier.ratio.mean
+        if self.size is not None:
+            self.size = PackSize.from_state(earlier.packs, self.size.rates, self.size.fixed)
+            self.fit.wire = self.size.wire
+
+    def heed(self, stats: LimiterStats) -> None:
+        """Go by the limits that the limiter has found."""
+        if self.size is not None:
+            self.size.rates = self.size.rates.found(stats)
 
     def observe(
         self, items: Sequence[Item], request: Request, reply: Reply, verdict: Verdict
@@ -51,6 +66,25 @@ class Learning:
         self.good += len(verdict.answers)
         tokens = usage.tokens_in + usage.tokens_out or self._tokens_about(items, request)
         self.fit.seconds.observe(kind, lane, tokens, reply.seconds)
+        self._size_up(
+            items,
+            Pack(
+                self._wire(items),
+                len(items),
+                len(verdict.wrong),
+                usage.tokens_in or round(request.estimate_in * self.fit.ratio),
+                usage.tokens_out or round(sum(verdict.weights.values()) / BYTES_A_TOKEN),
+                reply.seconds,
+                verdict.whole,
+            ),
+        )
+
+    def _size_up(self, items: Sequence[Item], pack: Pack) -> None:
+        """Learn about the size of packs from one, unless all its records were asked for before:
+        those are the odd ones."""
+        if self.size is not None and not all(item.asked or item.draft for item in items):
+            self.size.observe(pack)
+            self.fit.wire = self.size.wire
 
     def gave_up(self, items: Sequence[Item], request: Request, error: AskError) -> None:
         """Learn from a request that was not answered in time: it takes that long at least."""
@@ -59,12 +93,16 @@ class Learning:
             self.fit.seconds.observe(
                 kind, lane, self._tokens_about(items, request), request.timeout
             )
+        if isinstance(error, TimedOut | ContextOverflow) and len(items) > 1:
+            lost = Pack(self._wire(items), len(items), len(items), 0, 0, 0.0, whole=False)
+            self._size_up(items, lost)
 
     def entry(self, run: str, began: float) -> RunEstimates:
         """What this run has learned, to be kept."""
         again = Moments(self.good, self.sent / self.good) if self.good else Moments()
         return RunEstimates(
-            run, began, self.fit.reserve.own, self.fit.seconds.own, self.ratio, again
+            *(run, began, self.fit.reserve.own, self.fit.seconds.own, self.ratio, again),
+            packs=None if self.size is None else self.size.state(),
         )
 
     def facts(self) -> dict[str, Any]:
@@ -72,6 +110,7 @@ class Learning:
         began."""
         return {
             "earlier_runs": self.earlier.runs,
+            "seconds_a_call": round(self._seconds_a_call(), 3),
             "input_ratio": round(self.fit.ratio, 4),
             "answer_tokens": {
                 "/".join(key): {
@@ -90,6 +129,17 @@ class Learning:
                 for key, own in sorted(self.fit.seconds.own.items())
             },
         }
+
+    def _seconds_a_call(self) -> float:
+        """Of all calls of this run, or before the first what a full pack takes."""
+        calls = sum(own.n for own in self.fit.seconds.own.values())
+        if calls:
+            return sum(own.n * own.y for own in self.fit.seconds.own.values()) / calls
+        return max(self.fit.seconds.expected(kind, "fast", self.fit.wire["fast"]) for kind in KINDS)
+
+    def _wire(self, items: Sequence[Item]) -> float:
+        """Tokens of the lines of a pack, as the provider counts them."""
+        return pack_wire(items) * self.fit.ratio
 
     def _tokens_about(self, items: Sequence[Item], request: Request) -> float:
         kind, lane = items[0].record.kind, items[0].record.lane
