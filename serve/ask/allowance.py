@@ -46,9 +46,22 @@ class Allowance:
         return None if self._requests is None else self._requests.rate * MINUTE
 
     @property
+    def tpm(self) -> float | None:
+        """Tokens a minute granted at most now; None: no limit is known."""
+        return None if self._tokens is None else self._tokens.rate * MINUTE
+
+    @property
     def rpm_found(self) -> float | None:
         """The same, where it was found out from refusals; None: it was not."""
         return None if self._found.rate is None else self._found.rate * MINUTE
+
+    def at_once(self, now: float) -> float | None:
+        """Requests that may be sent in a burst now; None: no limit is known."""
+        return None if self._requests is None else max(0.0, self._requests.level(now))
+
+    def tokens_at_once(self, now: float) -> float | None:
+        """The same of tokens."""
+        return None if self._tokens is None else max(0.0, self._tokens.level(now))
 
     @property
     def paused_until(self) -> float:

@@ -127,8 +127,9 @@ class LimiterStats:
     """The limiter at one moment. Counters only grow: take differences.
 
     `rpm`: requests a minute granted at most now, None: no limit. `rpm_found`: the part of it that
-    was found out from 429s, None: the provider has agreed with the limits so far. `paused` and
-    `next_in`: seconds until grants go on after a Retry-After, and until the next one may be made
+    was found out from 429s, None: the provider has agreed with the limits so far. `at_once`:
+    requests that may be sent in a burst now. `tpm`, `tokens_at_once`: the same of tokens. `paused`
+    and `next_in`: seconds until grants go on after a Retry-After, and until the next may be made
     (None: nobody waits, or a permit has to come back first). `retries`: retry tokens handed out.
     `expired`: leases whose holder never settled.
     """
@@ -139,6 +140,9 @@ class LimiterStats:
     concurrency: int
     rpm: float | None
     rpm_found: float | None
+    at_once: float | None
+    tpm: float | None
+    tokens_at_once: float | None
     granted: int
     rate_limited: int
     retries: int
