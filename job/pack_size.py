@@ -136,6 +136,10 @@ class PackSize:
         if self.fixed is None and self._cost.all.calls:
             self._choose()
 
+    def expected(self, wire: float) -> float:
+        """The share of its rows that a pack of `wire` tokens will lose, by what was seen."""
+        return Shares(self._seen).hoped(step_of(wire))
+
     def _choose(self) -> None:
         """Move to the best size that can be had now, and say why it is not bigger."""
         before = self.step

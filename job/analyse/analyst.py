@@ -19,14 +19,13 @@ import ray
 from job import extractive
 from job.analyse.dispatch import Dispatcher
 from job.analyse.learned import Keeper, estimates_name
+from job.analyse.learning import Learning
 from job.analyse.owner import Owner
 from job.analyse.requests import instruction_tokens
 from job.analyse.stored import AskSettings, Store
 from job.deadline import Deadline
 from job.instructions import Language
 from job.pack import Fit
-from job.pack_cost import Rates
-from job.pack_size import PackSize
 from job.records import Record, Result, results_to_table, table_to_records
 from serve.ask.answers_actor import RayAnswers
 from serve.ask.ask import Asker
@@ -165,8 +164,7 @@ def make_dispatcher(
         fit = fit.with_pack_tokens(pack_tokens)
     asker = Asker(provider, ask.best_model, permits, spend)
     dispatcher = Dispatcher(asker, store, ask, fit, wanted, rationed=rationed)
-    if ask.mode == "packed":
-        dispatcher.learning.size = PackSize(Rates.of(provider), pack_tokens)
+    dispatcher.learning = Learning.about(provider, fit, pack_tokens)
     return dispatcher
 
 

@@ -13,13 +13,14 @@ from job.analyse.requests import pack_wire
 from job.estimates import Moments
 from job.estimates_kept import Earlier, RunEstimates
 from job.pack import BYTES_A_TOKEN, Fit, Item
-from job.pack_cost import Pack
+from job.pack_cost import Pack, Rates
 from job.pack_size import PackSize
 from job.records import KINDS
 from job.validate import Verdict
 from serve.ask.contract import Reply, Request
 from serve.ask.errors import AskError, ContextOverflow, TimedOut
 from serve.ask.permit import LimiterStats
+from serve.ask.settings import Provider
 
 
 @dataclass(slots=True)
@@ -34,6 +35,14 @@ class Learning:
     ratio: Moments = field(default_factory=Moments)
     sent: int = 0
     good: int = 0
+
+    @classmethod
+    def about(cls, provider: Provider, fit: Fit, pack_tokens: int | None) -> Learning:
+        """Learn about what `provider` answers. `pack_tokens`: the size of packs, None where it
+        finds itself."""
+        if fit.mode == "single":
+            return cls(fit)
+        return cls(fit, PackSize(Rates.of(provider), pack_tokens))
 
     def begin_with(self, earlier: Earlier) -> None:
         """Go by what earlier runs have learned, until this one knows better."""

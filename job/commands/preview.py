@@ -156,10 +156,12 @@ class _Asked:
             if self.settings.answers.exists():
                 store = stack.enter_context(open_answers(self.settings))
             earlier, around = _learned(store, self.provider, ask)
-            Learning(self.fit).begin_with(earlier)
+            learning = Learning.about(self.provider, self.fit, self.settings.pack_tokens)
+            learning.begin_with(earlier)
             answers = AnswerTokens(ask.language, earlier.answers)
             recalled = None if self.settings.fresh else store
-            packs = PlannedPacks(self._to_ask(blocks, ask, recalled), ask, self.fit, answers)
+            to_ask = self._to_ask(blocks, ask, recalled)
+            packs = PlannedPacks(to_ask, ask, self.fit, answers, learning.size)
             sent = Asking(limits).run(packs)
         naming = naming_calls(answers.issues, around.naming)
         took = around_of(around, sum(answers.records.values()), time.monotonic() - began)

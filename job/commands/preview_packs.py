@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from job.analyse.parts import split_item
@@ -19,6 +19,8 @@ from job.analyse.tiers import first_tier
 from job.commands.preview_answers import AnswerTokens
 from job.commands.preview_asking import Call
 from job.pack import Fit, Item, Window, make_item
+from job.pack_cost import Pack
+from job.pack_size import PackSize
 from job.records import Lane, Record
 from serve.ask.contract import Class, Request
 
@@ -32,13 +34,15 @@ _LANES: dict[Class, Lane] = {"fast": "fast", "slow": "slow"}
 @dataclass(slots=True)
 class PlannedPacks:
     """The calls of a run (`preview_asking.Calls`). `records`: those to ask, in the order of
-    reading; `packs` counts calls by lane, `by_model` the tokens of each model; `first`: the
-    request that is sent first."""
+    reading; `size` finds the size of packs as it will in the run, None in single mode; `packs`
+    counts calls by lane, `by_model` the tokens of each model; `first`: the request that is sent
+    first."""
 
     records: Iterator[Record]
     ask: AskSettings
     fit: Fit
     answers: AnswerTokens
+    size: PackSize | None = None
     packs: Counter[Lane] = field(default_factory=Counter)
     by_model: Counter[str] = field(default_factory=Counter)
     first: Request | None = None
@@ -46,6 +50,7 @@ class PlannedPacks:
     _read: bool = False
     _tokens: dict[Item, float] = field(default_factory=dict)
     _flying: dict[Call, list[Item]] = field(default_factory=dict)
+    _lost: float = 0.0
 
     def __post_init__(self) -> None:
         self._window = Window(self.fit)
@@ -81,11 +86,32 @@ class PlannedPacks:
         return call
 
     def ended(self, call: Call) -> None:
-        """See `Calls`: the reserve learns from the answers, as in the run."""
-        for item in self._flying.pop(call):
+        """See `Calls`: the reserve and the size of packs learn from the answers, as in the run."""
+        items = self._flying.pop(call)
+        self._size_up(call, items)
+        for item in items:
             self.fit.reserve.observe(
                 item.record.kind, lane_of([item]), math.ceil(self._tokens.pop(item))
             )
+
+    def _size_up(self, call: Call, items: Sequence[Item]) -> None:
+        """Let a pack come back with as many rows lost as earlier runs let expect."""
+        if self.size is None:
+            return
+        wire = pack_wire(items) * self.fit.ratio
+        self._lost += len(items) * self.size.expected(wire)
+        again, self._lost = divmod(self._lost, 1)
+        self.size.observe(
+            Pack(
+                wire,
+                len(items),
+                int(again),
+                round(call.tokens_in),
+                round(call.tokens_out),
+                call.seconds,
+            )
+        )
+        self.fit.wire = self.size.wire
 
     def _fill(self) -> None:
         while not self._read and len(self._window) < WINDOW_RECORDS:
