@@ -23,6 +23,8 @@ from job.asking import choose_analyst
 from job.canary import Canary, kept_canary, send_canary
 from job.closing import keep_closing, naming_calls
 from job.cluster import cluster
+from job.compress.calls import instruction_calls
+from job.compress.told import compression_warnings, told
 from job.config import Settings
 from job.ending import closing_words, exit_error, why_stopped
 from job.errors import JobError, StoppedEarly, UsageError
@@ -47,11 +49,12 @@ from job.show import Watcher
 from job.spending import check_journal, make_purse, money_of
 from job.storage.hold import Check
 from job.storage.place import Place
-from job.store_care import check_answers, damage_warnings
+from job.store_care import check_answers, close_account
 from job.themes.grouping import group_issues, name_groups
 from job.themes.table import write_themes
 from job.timing import Stations
 from job.write import write_json
+from serve.ask.ask import CallCounts
 from serve.ask.errors import Misconfigured
 from serve.ask.settings import api_key
 from serve.ask.spend_host import cap_words
@@ -120,6 +123,10 @@ def _run(
     board = start_board()
     purse = make_purse(settings, folder)
     analyst = choose_analyst(settings, plan, board, started, purse)
+    shortening = instruction_calls(settings, analyst)
+    if shortening is not None:
+        with stations.station("compress"):
+            analyst = shortening()
     bound = None
     if settings.sample is not None:
         with stations.station("sample"):
@@ -151,6 +158,7 @@ def _run(
         write_themes(folder.root / "themes.parquet", groups, names, grouped.space)
     with stations.station("account"):
         calls = view.calls + naming.counts if naming else view.calls
+        calls += shortening.counts if shortening else CallCounts()
         ledger = make_ledger(
             _sources(plan, folder),
             count_vias(folder.result_files()),
@@ -163,10 +171,12 @@ def _run(
         run = run_json(settings, plan, started, view.json_mode, stopped)
         if canary is not None:
             run |= {"mode": canary.mode, "canary": canary.facts()}
+        run |= told(settings, plan, shortening, view.asking.packs)
         run["warnings"] = [
+            *compression_warnings(run),
             *(canary.warnings() if canary else ()),
             *closing_words(settings, plan, ledger),
-            *damage_warnings(settings, stations.began),
+            *close_account(settings, ledger, stations.began),
         ]
         write_json(folder.root / "run.json", run)
     asking = {"asking": asdict(view.asking), "limiter": view.limiter, **view.facts}
@@ -174,6 +184,8 @@ def _run(
     if canary is not None:
         asking["canary"] = canary.facts()
         calls_seconds += canary.busy
+    if shortening is not None:
+        calls_seconds += shortening.busy.seconds
     named = naming.busy.seconds if naming else 0.0
     write_json(folder.root / "timing.json", stations.timing(calls_seconds, named, **asking))
     still_held()

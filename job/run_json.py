@@ -30,6 +30,7 @@ def identity(settings: Settings, plan: RunPlan) -> dict[str, Any]:
         "mode": settings.mode,
         "language": plan.language,
         "instructions": instructions_hash(plan.language, settings.own_instructions),
+        "compress_instructions": settings.compress_instructions,
         "timezone": str(settings.zone),
         "date": settings.explicit_date,
         "since": settings.since,

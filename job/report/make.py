@@ -247,4 +247,5 @@ def _method(themes: Sequence[Mapping[str, Any]], run: Mapping[str, Any]) -> dict
                 "finished",
             )
         },
+        "own_instructions": run.get("own_instructions"),
     }
