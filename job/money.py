@@ -26,6 +26,12 @@ def shown(amount: Decimal) -> str:
     return f"{amount.quantize(max(FINEST, Decimal(1).scaleb(amount.adjusted() - 1))):f}"
 
 
+def as_written(amount: Decimal | float) -> str:
+    """`amount` to its last digit, with two decimals at least."""
+    exact = Decimal(str(amount))
+    return f"{exact:,.2f}" if exact == exact.quantize(CENT) else f"{exact.normalize():,f}"
+
+
 def shown_parts(parts: Mapping[str, float], total: float) -> dict[str, str]:
     """`parts`, whose sum is `total`, with as many decimals as the total needs."""
     whole = Decimal(str(total))

@@ -11,6 +11,9 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from job.report.instructions import instruction_rows
+from job.report.money import cost_rows, parts
+from job.report.routing import routing_rows
 from job.report.words import Words
 
 SHOWN_STATION_SECONDS = 0.05
@@ -69,12 +72,21 @@ class Account:
         return self._named("private", self._report["ledger"]["masked"])
 
     def cost(self) -> Rows:
-        """What the run asked of its provider; nothing where it asked nobody."""
-        names = ("requests", "retries", "rate_limited", "tokens_in", "tokens_out", "usd")
+        """What the run asked of its provider, and what it has cost so far; nothing where it asked
+        nobody."""
+        names = ("requests", "retries", "rate_limited", "tokens_in", "tokens_out")
         cost = self._report["cost"]
-        if not cost["requests"]:
+        if not cost["requests"] and not cost["cost"]:
             return []
-        return [(self._words(name), cost[name]) for name in names if cost[name] is not None]
+        return [(self._words(name), cost[name]) for name in names] + cost_rows(cost, self._words)
+
+    def cost_parts(self) -> list[tuple[str, Rows]]:
+        """The cost by kind, source and team."""
+        return parts(self._report["cost"], self._words)
+
+    def tiers(self) -> Rows:
+        """What each of several models did; nothing where there was one."""
+        return routing_rows(self._report, self._words)
 
     def seconds(self) -> Rows:
         """Where the time of the run went, in seconds: the whole, its two parts, its stations."""
@@ -106,6 +118,7 @@ class Account:
         of_model = ("provider", "model", "mode", "instructions")
         names = ("version", *(of_model if method["analyst"] == "model" else ()), "timezone")
         rows = [(self._words(name), method[name]) for name in names if method[name] is not None]
+        rows += instruction_rows(method.get("own_instructions"), self._words)
         for name in ("started", "finished"):
             time = datetime.fromisoformat(method[name]).astimezone(ZoneInfo(method["timezone"]))
             rows.append((self._words(name), self._words.stamp(time)))

@@ -48,6 +48,9 @@ WORDS = {
     "no_times": "The records carry no times",
     "notice_partial": "This report is partial: the run stopped early ({reason}). {unasked} of"
     " {records} records were not asked. Give the same command again to go on from here.",
+    "notice_capped": "This report is partial: the run may spend {cap} (--max-spend), of which"
+    " {spent} is spent. {unasked} of {records} records were not asked. The same command with a"
+    " higher --max-spend goes on from here.",
     "notice_unasked": "This report is partial: {unasked} of {records} records were not asked.",
     "notice_model_free": "No language model was used: rules can miss what has to be understood,"
     " and join what has different causes. Titles and causes are in the records’ own words and"
@@ -239,12 +242,25 @@ WORDS = {
     "asked": "Asked of the provider",
     "seconds": "Seconds",
     "by_station": "Seconds by step",
+    "by_tier": "Shared among models",
+    "tier_did": "{answered} answered, {escalated} handed on, {calls} calls, {tokens} tokens",
+    "saved": "Saved against {model} for every record (naming apart)",
+    "lost": "More than {model} for every record would have cost (naming apart)",
     "requests": "Requests",
     "retries": "Retries",
     "rate_limited": "Answers 429 (too many requests)",
     "tokens_in": "Tokens in",
     "tokens_out": "Tokens out",
-    "usd": "Cost, USD",
+    "cost_so_far": "Cost so far",
+    "cost_before": "of it by earlier commands of this run",
+    "unconfirmed": "of it not confirmed by the provider",
+    "max_spend": "May cost at most (--max-spend)",
+    "prices": "Prices",
+    "prices_own": "from fupan.yaml",
+    "prices_list": "the vendor’s list of {day}",
+    "cost_by_kind": "Cost by kind, {currency}",
+    "cost_by_source": "Cost by source, {currency}",
+    "cost_by_label": "Cost by team, {currency}",
     "wall": "The whole run",
     "calls": "Waiting for the model",
     "overhead": "Everything else",
@@ -263,6 +279,23 @@ WORDS = {
     "model": "Model",
     "mode": "Mode",
     "instructions": "Instructions",
+    "own_rules": "Team’s own rules",
+    "own_rules_are": "{characters} characters, {tokens} tokens, hash {hash}, beginning “{line}”",
+    "compressed": "Made shorter",
+    "compressed_now": "{n} rule, checked to say the same: {tokens_after} tokens a call, not"
+    " {tokens_before}; {tokens_saved} saved in {calls} calls, {tokens_spent} taken by shortening|"
+    "{n} rules, each checked to say the same: {tokens_after} tokens a call, not {tokens_before};"
+    " {tokens_saved} saved in {calls} calls, {tokens_spent} taken by shortening",
+    "compressed_before": "By an earlier run: {tokens_after} tokens a call, not {tokens_before};"
+    " {tokens_saved} saved in {calls} calls",
+    "not_compressed_short": "No: 500 characters or fewer have little to save",
+    "not_compressed_lost": "No, told as written: in a rule something was lost or added: {detail}",
+    "not_compressed_unanswered": "No, told as written: the model left a rule out: {detail}",
+    "not_compressed_judged": "No, told as written: by the model’s own judgement a rule no longer"
+    " said the same: {detail}",
+    "not_compressed_saves_nothing": "No, told as written: there was too little to save",
+    "not_compressed_provider": "No, told as written: the model could not be asked: {detail}",
+    "compression_took": "{spent} tokens taken by trying",
     "started": "Started",
     "finished": "Finished",
     "timezone": "Time zone",

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from job.records import SEVERITIES
+from job.report.money import cap_notice
 from job.report.trial import canary_notice
 from job.report.words import Words, share
 
@@ -116,7 +117,9 @@ def notices(report: Mapping[str, Any], words: Words) -> list[tuple[str, str]]:
     stopped, ledger = report["run"]["stopped"], report["ledger"]
     counts = {"unasked": ledger["unasked"], "records": ledger["records"]}
     found = []
-    if stopped:
+    if capped := cap_notice(report, words):
+        found.append(("partial", capped))
+    elif stopped:
         reason = words.name("stopped", stopped["reason"])
         found.append(("partial", words("notice_partial", reason=reason, **counts)))
     elif ledger["unasked"]:

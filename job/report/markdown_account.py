@@ -62,12 +62,14 @@ def _cost(view: View) -> Iterator[str]:
     words, of_run = view.words, view.account
     yield f"## {words('cost')}"
     for heading, rows in (
-        ("asked", of_run.cost()),
-        ("seconds", of_run.seconds()),
-        ("by_station", of_run.stations()),
+        (words("asked"), of_run.cost()),
+        (words("by_tier"), of_run.tiers()),
+        *of_run.cost_parts(),
+        (words("seconds"), of_run.seconds()),
+        (words("by_station"), of_run.stations()),
     ):
         if rows:
-            yield _table(words(heading), rows, view)
+            yield _table(heading, rows, view)
 
 
 def _method(view: View) -> Iterator[str]:
@@ -87,4 +89,5 @@ def _method(view: View) -> Iterator[str]:
 
 
 def _table(heading: str, rows: Rows, view: View) -> str:
-    return table([heading, view.words("total")], [[prose(name), n] for name, n in rows])
+    cells = [[prose(name), prose(n) if isinstance(n, str) else n] for name, n in rows]
+    return table([heading, view.words("total")], cells)
