@@ -18,8 +18,11 @@ from scripts.benchmarks import (
     fold,
     kill_day,
     overhead,
+    pack_size,
     reading,
+    routing,
     seed_day,
+    spend,
     submit,
 )
 
@@ -29,8 +32,11 @@ _BENCHMARKS = {
     "kill-day": kill_day,
     "deadline": deadline,
     "overhead": overhead,
+    "pack-size": pack_size,
     "fold": fold,
     "reading": reading,
+    "routing": routing,
+    "spend": spend,
     "flat-memory": flat_memory,
     "submit": submit,
 }

@@ -79,12 +79,14 @@ def different_rows(
     return counts
 
 
-def _results(out: Path) -> list[dict[str, Any]]:
+def read_results(out: Path) -> list[dict[str, Any]]:
+    """The rows of a run's results, by id."""
     table = ds.dataset(out / "results", format="parquet").to_table()
     return list(table.sort_by("id").to_pylist())
 
 
-def _themes(out: Path) -> list[dict[str, Any]]:
+def read_themes(out: Path) -> list[dict[str, Any]]:
+    """The rows of a run's themes."""
     return list(pq.read_table(out / "themes.parquet").to_pylist())
 
 
@@ -146,8 +148,8 @@ def run(args: argparse.Namespace) -> int:
         return verdict(ended)
     twice = {record for record, times in stats["good_answers"].items() if times > 1}
     in_flight: set[str] = set().union(*(asked_in_flight(log, killing) for killing in killings))
-    rows = different_rows(_results(one / "out"), _results(other / "out"))
-    themes = different_rows(_themes(one / "out"), _themes(other / "out"))
+    rows = different_rows(read_results(one / "out"), read_results(other / "out"))
+    themes = different_rows(read_themes(one / "out"), read_themes(other / "out"))
     print(f"killed at {', '.join(f'{share:.0%}' for share in _KILL_AT)}: {killings}")
     print(f"records in flight {len(in_flight)}, answered twice {len(twice)}")
     print(f"differences by column: results {rows}, themes {themes}\n")

@@ -25,7 +25,8 @@ BURST = 60
 CONTEXT = 8192
 """Tokens."""
 MODEL = "simulated"
-_KEY_VARIABLE = "FUPAN_BENCH_KEY"
+KEY_VARIABLE = "FUPAN_BENCH_KEY"
+"""Holds the key of the command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def fupan_command(
     told = limits or ("--rpm", f"{RPM * workload.scale:g}", "--burst", str(BURST))
     return [
         *(sys.executable, "-m", "job", "run", str(workload.input), "--out", str(out)),
-        *("--base-url", base_url, "--model", MODEL, "--api-key-env", _KEY_VARIABLE),
+        *("--base-url", base_url, "--model", MODEL, "--api-key-env", KEY_VARIABLE),
         *told,
         *("--context", str(CONTEXT), "--answers", str(answers)),
     ]
@@ -86,4 +87,4 @@ def fupan_command(
 
 def environment() -> dict[str, str]:
     """The environment of the command: this one's, and a key that the provider does not check."""
-    return {**os.environ, _KEY_VARIABLE: "unchecked"}
+    return {**os.environ, KEY_VARIABLE: "unchecked"}
