@@ -21,6 +21,7 @@ import typer
 from rich.console import Console
 
 from job.boundary import as_job_error
+from job.commands.answers_command import answers
 from job.commands.check_command import check
 from job.commands.compare_command import compare
 from job.commands.job_options import takes_job_options
@@ -167,6 +168,13 @@ def _show(**values: Any) -> None:
 def _known(**values: Any) -> None:
     with _exit_codes():
         known(**values)
+
+
+@app.command(name="answers", help=answers.__doc__)
+@functools.wraps(answers)
+def _answers(**values: Any) -> None:
+    with _exit_codes():
+        answers(**values)
 
 
 @app.command(name="simulate", help=simulate.__doc__)

@@ -118,7 +118,7 @@ def resolve(flags: Flags) -> Settings:
         kinds=tuple(_kind(text) for text in flags.kind),
         sample=flags.sample,
         max_failed=config.run.max_failed if flags.max_failed is None else flags.max_failed,
-        answers=_local(flags.answers, "--answers") if flags.answers else default_path(),
+        answers=answers_file(flags.answers),
         baseline=flags.baseline or config.run.baseline,
         known=_known(flags.known, config, flags.config),
         fresh=flags.fresh,
@@ -147,6 +147,11 @@ def _check_ranges(flags: Flags) -> None:
         raise UsageError("--canary: a percentage of the records above 0, such as 10")
     if flags.max_failed is not None and not 0 <= flags.max_failed <= 1:
         raise UsageError("--max-failed: a share between 0 and 1, such as 0.01 for 1 %")
+
+
+def answers_file(flag: str | None) -> Path:
+    """The store of answers, whether or not it exists: the one named, else the user's own."""
+    return _local(flag, "--answers") if flag else default_path()
 
 
 def known_file(flag: str | None, config: ConfigFile, config_path: str | None) -> Path:

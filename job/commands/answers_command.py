@@ -1,0 +1,142 @@
+"""The command `fupan answers`: what the store of answers holds, to forget some, to hand all out."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Literal
+
+import orjson
+import typer
+
+from job.commands.answers_shown import contents_json, contents_lines, forgotten_line
+from job.config import answers_file
+from job.errors import UsageError
+from job.options import AnswersPath, Json, Quiet
+from job.printable import printable
+from job.storage.place import Place
+from job.store_words import store_error
+from job.write import appearing
+from serve.ask.answers import Answers
+from serve.ask.answers_file import StoreError
+from serve.ask.answers_upkeep import contents, export, forget
+
+_DAY = 86_400
+
+
+def answers(
+    action: Annotated[
+        Literal["stats", "prune", "export"], typer.Argument(help="stats, prune or export.")
+    ] = "stats",
+    older_than: Annotated[
+        float | None,
+        typer.Option(
+            help="prune: forget what was stored more than so many days ago.", metavar="DAYS"
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="prune: forget answers of this model, as `stats` names it.", metavar="NAME"
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="prune: only say what would be forgotten.")
+    ] = False,
+    out: Annotated[
+        str | None,
+        typer.Option(help="export: write to this file, or URI. [default: stdout]", metavar="FILE"),
+    ] = None,
+    answers: AnswersPath = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Look after the store of paid answers.
+
+    stats says what it holds and what recalling has saved; prune forgets and gives the room back to
+    the disk; export writes every answer as a line of JSON (key, stored_at, model, answer).
+
+    \b
+        fupan answers stats
+        fupan answers prune --older-than 90 --dry-run
+        fupan answers export --out answers.jsonl
+    """
+    _check(action, older_than, model, dry_run, out)
+    with closing(_open(answers_file(answers))) as store:
+        if action == "export":
+            _export(store, out, json, quiet)
+            return
+        if action == "prune":
+            before = None if older_than is None else time.time() - older_than * _DAY
+            forgotten = forget(store, before, model, dry_run)
+            shown, lines = forgotten_line(forgotten, dry_run)
+        else:
+            held = contents(store)
+            shown, lines = contents_json(held, store), contents_lines(held, store)
+    if json:
+        print(orjson.dumps(shown).decode())
+    elif not quiet:
+        for line in lines:
+            print(printable(line))
+
+
+def _check(
+    action: str, older_than: float | None, model: str | None, dry_run: bool, out: str | None
+) -> None:
+    """Raise UsageError where an option belongs to another action or makes no sense."""
+    chosen = older_than is not None or model is not None
+    if action != "prune" and (chosen or dry_run):
+        raise UsageError("--older-than, --model and --dry-run belong to `fupan answers prune`")
+    if action != "export" and out is not None:
+        raise UsageError("--out belongs to `fupan answers export`")
+    if action == "prune" and not chosen:
+        raise UsageError(
+            "fupan answers prune: say what, by --older-than DAYS, --model NAME or both"
+        )
+    if older_than is not None and not 0 <= older_than < math.inf:
+        raise UsageError(f"--older-than {older_than:g}: a number of days, 0 or more")
+
+
+def _open(path: Path) -> Answers:
+    if not path.is_file():
+        raise UsageError(
+            f"no store of answers at {path}; a run with a model makes one, --answers names another"
+        )
+    try:
+        return Answers(path)
+    except StoreError as error:
+        raise store_error(path, error) from error
+
+
+def _export(store: Answers, out: str | None, json: bool, quiet: bool) -> None:
+    lines = export(store)
+    if out is None:
+        _to_stdout(lines)
+        return
+    place = Place.of(out)
+    if place.is_local and Path(place.path).absolute() == store.path:
+        raise UsageError(f"--out {out} is the store itself; name another file")
+    count = 0
+    with appearing(place) as file:
+        for line in lines:
+            file.write(line)
+            count += 1
+    if json:
+        print(orjson.dumps({"answers": count, "out": str(place)}).decode())
+    elif not quiet:
+        print(printable(f"{place}: {count:,} answers"))
+
+
+def _to_stdout(lines: Iterable[bytes]) -> None:
+    try:
+        for line in lines:
+            sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # The reader has enough. What Python would still flush at its end must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
