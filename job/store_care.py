@@ -1,21 +1,29 @@
 """What a run does for the store of answers beside asking: let old answers go, say what happened.
 
-Invariant: what was set aside is said in the run in which it was.
+Invariant: what was set aside is said in the run in which it was; at its end nothing about the store
+keeps a run from its report.
 """
 
 from __future__ import annotations
 
+import sqlite3
 import time
+from collections.abc import Mapping
+from typing import Any
 
+from job.boundary import as_job_error
 from job.config import Settings
+from job.errors import JobError
 from job.planning import open_answers
+from job.recalls import NAME, decode_recalls
 from job.store_words import damage_words
+from serve.ask.answers_file import StoreError
 
 _DAY = 86_400
 
 
 def check_answers(settings: Settings) -> None:
-    """See that the store can be opened, and forget answers older than the user wants to keep."""
+    """See that the store can be opened, and forget what is older than the user wants to keep."""
     if settings.provider is None and not settings.answers.exists():
         return
     days = settings.privacy.keep_days
@@ -24,9 +32,18 @@ def check_answers(settings: Settings) -> None:
             answers.prune(time.time() - days * _DAY)
 
 
-def damage_warnings(settings: Settings, since: float) -> list[str]:
-    """What was set aside since then (seconds since the epoch), by whatever run."""
+def close_account(settings: Settings, ledger: Mapping[str, Any], began: float) -> list[str]:
+    """Note what was recalled; what a user should know of the store since `began` (seconds since the
+    epoch)."""
     if not settings.answers.exists():
         return []
-    with open_answers(settings) as answers:
-        return [damage_words(damage) for damage in answers.damages() if damage.at >= since]
+    try:
+        with open_answers(settings) as answers:
+            if settings.provider is not None:
+                recalls = decode_recalls(answers.learned(NAME), time.time())
+                recalls.add(settings.model, ledger)
+                answers.keep_learned(NAME, recalls.encode())
+            damages = answers.damages()
+    except (JobError, StoreError, sqlite3.Error, OSError) as error:
+        return [f"at the end of the run {as_job_error(error)}"]
+    return [damage_words(damage) for damage in damages if damage.at >= began]
