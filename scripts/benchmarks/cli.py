@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from scripts.benchmarks import (
+    answers,
     bad_day,
     deadline,
     flat_memory,
@@ -31,6 +32,7 @@ _BENCHMARKS = {
     "bad-day": bad_day,
     "kill-day": kill_day,
     "deadline": deadline,
+    "answers": answers,
     "overhead": overhead,
     "pack-size": pack_size,
     "fold": fold,
