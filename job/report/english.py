@@ -113,7 +113,7 @@ WORDS = {
     "operation": "Operation logs",
     "feedback": "Feedback",
     "answered": "Answered",
-    "recalled": "Answered in an earlier run",
+    "recalled": "Answered before",
     "folded": "Equal to an answered record",
     "review": "To review (review.jsonl)",
     "failed": "Failed (failed.jsonl)",
