@@ -46,7 +46,8 @@ class Rates:
 
     def found(self, stats: LimiterStats) -> Rates:
         """As the limiter has found since."""
-        return replace(self, rpm=stats.rpm or self.rpm, concurrency=stats.concurrency)
+        rpm, tpm = stats.rpm or self.rpm, stats.tpm or self.tpm
+        return replace(self, rpm=rpm, tpm=tpm, concurrency=stats.concurrency)
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,6 +119,8 @@ def progress_lines(view: View, slices: int, left: float | None) -> list[str]:
         f"{view.calls.requests:,} requests, {view.calls.rate_limited:,} rate limited, "
         f"breaker {limiter['breaker']}"
     )
+    if packs := view.facts.get("packs"):
+        lines[-1] += f", packs of {packs['tokens']['fast']:,} tokens"
     lines += _spent(view.facts.get("spend") or {})
     lines.append(
         f"waiting {asking.waiting_fast:,} fast, {asking.waiting_slow:,} slow, "

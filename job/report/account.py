@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from job.report.instructions import instruction_rows
 from job.report.money import cost_rows, parts
+from job.report.packs import pack_rows
 from job.report.routing import routing_rows
 from job.report.words import Words
 
@@ -87,6 +88,10 @@ class Account:
     def tiers(self) -> Rows:
         """What each of several models did; nothing where there was one."""
         return routing_rows(self._report, self._words)
+
+    def packs(self) -> Rows:
+        """The size of packs and what came of it; nothing where no pack was sent."""
+        return pack_rows(self._report, self._words)
 
     def seconds(self) -> Rows:
         """Where the time of the run went, in seconds: the whole, its two parts, its stations."""

@@ -65,6 +65,7 @@ def _cost(view: View) -> Iterator[str]:
         (words("asked"), of_run.cost()),
         (words("by_tier"), of_run.tiers()),
         *of_run.cost_parts(),
+        (words("by_pack_size"), of_run.packs()),
         (words("seconds"), of_run.seconds()),
         (words("by_station"), of_run.stations()),
     ):
