@@ -2,8 +2,7 @@
 
 Invariant: a damaged file is renamed, never deleted, overwritten or written to; it is set aside only
 after a fresh look at it failed too, and only if it is still the one that is damaged, so that two
-runs on one store set it aside once. What is taken over from it was whole: a key of the right
-length, a time that is past, a value that is JSON.
+runs on one store set it aside once.
 """
 
 from __future__ import annotations
@@ -11,11 +10,11 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from itertools import count, islice
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -28,21 +27,15 @@ from serve.ask.answers_file import (
     alone,
     is_damage,
     open_alone,
-    open_readonly,
-    transaction,
 )
+from serve.ask.answers_salvage import salvage
 
 MAX_SET_ASIDE = 3
 """By one process: a disk on which each new store is damaged too is not helped by a fourth."""
-SALVAGE_SECONDS = 30.0
-"""Spent on taking over what can still be read (some million answers); meanwhile every run that uses
-the store waits."""
 DAMAGE = "damaged/"
 """Begins the names under which the store keeps what was set aside."""
 
 _T = TypeVar("_T")
-_KEY_BYTES = 32
-_AT_ONCE = 1_000
 _SIDES = ("-wal", "-shm", "")
 """What belongs to a file of SQLite; itself last: whoever opens the name meanwhile finds it whole or
 not at all."""
@@ -161,8 +154,11 @@ def _file_at(path: Path) -> tuple[int, int] | None:
 def read_damages(answers: Answers) -> list[Damage]:
     """What was set aside as the store knows it."""
     query = "SELECT value FROM learned WHERE name >= ? AND name < ? ORDER BY name"
-    rows = answers.connection.execute(query, (DAMAGE, DAMAGE + "\U0010ffff"))
-    return [Damage(**orjson.loads(value)) for (value,) in rows]
+    damages = []
+    for (value,) in answers.connection.execute(query, (DAMAGE, DAMAGE + "\U0010ffff")):
+        with suppress(orjson.JSONDecodeError, TypeError):
+            damages.append(Damage(**orjson.loads(value)))
+    return damages
 
 
 def files_set_aside(path: Path) -> list[Path]:
@@ -188,7 +184,7 @@ def replace_damaged(path: Path, file: tuple[int, int] | None, why: str) -> bool:
         now = time.time()
         copy = _set_aside(path, now)
         with closing(open_alone(path)) as connection:
-            salvaged, whole = _salvage(copy, connection)
+            salvaged, whole = salvage(copy, connection)
             damage = Damage(copy.name, why, now, salvaged, whole)
             row = (DAMAGE + copy.name, orjson.dumps(asdict(damage)), int(now))
             connection.execute("REPLACE INTO learned VALUES (?, ?, ?)", row)
@@ -207,82 +203,3 @@ def _set_aside(path: Path, now: float) -> Path:
         with suppress(FileNotFoundError):
             os.rename(path.with_name(path.name + side), copy.with_name(copy.name + side))
     return copy
-
-
-def _salvage(copy: Path, into: sqlite3.Connection) -> tuple[int, bool]:
-    """Take over what is whole in `copy`; how many answers, and whether all of it was read."""
-    if copy.stat().st_size == 0:
-        return 0, False  # SQLite would delete its journal.
-    until = time.monotonic() + SALVAGE_SECONDS
-    reading, whole = _Reading(), False
-    with suppress(sqlite3.Error), closing(open_readonly(copy)) as source:
-        # With it, a file that was cut short is read as far as it goes.
-        source.execute("PRAGMA writable_schema=ON")
-        source.execute("PRAGMA cell_size_check=ON")
-        source.text_factory = bytes
-        learned = _whole(_until_damage(source, "SELECT * FROM learned"), names=True)
-        put = "INSERT OR IGNORE INTO learned VALUES (CAST(? AS TEXT), ?, ?)"
-        with transaction(into):
-            into.executemany(put, learned)
-        rows = _whole(_rows(source, reading))
-        while some := list(islice(rows, _AT_ONCE)):
-            with transaction(into):
-                into.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?, ?)", some)
-            if time.monotonic() > until:
-                break
-        whole = reading.ended
-    salvaged = into.execute("SELECT count(*) FROM answers").fetchone()[0]
-    return int(salvaged), whole
-
-
-@dataclass(slots=True)
-class _Reading:
-    """`ended`: every row was read."""
-
-    ended: bool = False
-
-
-_Row = tuple[object, ...]
-
-
-def _rows(source: sqlite3.Connection, reading: _Reading) -> Iterator[_Row]:
-    """The rows of the answers: from the first one on as far as it goes; then from the last one
-    back; then those between by the index of their ages, each by itself."""
-    columns = "SELECT key, value, stored_at FROM answers"
-    try:
-        yield from source.execute(columns)
-    except sqlite3.Error:
-        yield from _until_damage(source, f"{columns} ORDER BY rowid DESC")
-        index = "SELECT rowid FROM answers INDEXED BY answers_by_age ORDER BY stored_at"
-        for row in _until_damage(source, index):
-            yield from _until_damage(source, f"{columns} WHERE rowid = ?", *row)
-    else:
-        reading.ended = True
-
-
-def _until_damage(source: sqlite3.Connection, query: str, *values: object) -> Iterator[_Row]:
-    with suppress(sqlite3.Error):
-        yield from source.execute(query, values)
-
-
-def _whole(rows: Iterator[_Row], names: bool = False) -> Iterator[tuple[bytes, bytes, int]]:
-    """Those rows that cannot be the debris of others. `names`: under a name, not a key."""
-    now = time.time()
-    for key, value, stored_at in rows:
-        if (
-            isinstance(key, bytes)
-            and (names or len(key) == _KEY_BYTES)
-            and isinstance(value, bytes)
-            and isinstance(stored_at, int)
-            and 0 <= stored_at <= now + 1
-            and _is_json(value)
-        ):
-            yield key, value, stored_at
-
-
-def _is_json(value: bytes) -> bool:
-    try:
-        orjson.loads(value)
-    except orjson.JSONDecodeError:
-        return False
-    return True

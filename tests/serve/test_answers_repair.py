@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from serve.ask import answers_repair
+from serve.ask import answers_repair, answers_salvage
 from serve.ask.answers import Answers, answer_key
 from serve.ask.answers_actor import AnswersActor
 from serve.ask.answers_file import DamagedStore, ForeignFile, NewerStore
@@ -76,15 +76,20 @@ def test_of_a_store_that_was_cut_short_the_rest_is_taken_over(tmp_path: Path, sh
     assert found.items() <= ROWS.items()
 
 
-def test_a_torn_header_loses_no_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("torn", [16, 100, 512, 4096])
+def test_a_torn_beginning_loses_no_answer(tmp_path: Path, torn: int) -> None:
     path = tmp_path / "a.db"
     write_store(path)
-    overwrite(path, 0, bytes(100))
+    overwrite(path, 0, b"\xa5" * torn)
     damaged = path.read_bytes()
     with LastingAnswers(path) as answers:
         answers.put_many([(LATER, b"1")])
-        assert len(answers.damages()) == 1
+        assert answers.get_many([*KEYS, LATER]) == ROWS | {LATER: b"1"}
+        assert answers.learned("pace") == b"[3]"
+        (damage,) = answers.damages()
+    assert damage.salvaged == COUNT
     assert [copy.read_bytes() for copy in copies_beside(path)] == [damaged]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.db", damage.copy]
 
 
 def test_a_journal_goes_with_its_store(tmp_path: Path) -> None:
@@ -234,14 +239,14 @@ def test_a_disk_that_damages_every_store_is_given_up(tmp_path: Path) -> None:
 
 
 def test_salvaging_ends_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers_repair, "SALVAGE_SECONDS", 0.0)
+    monkeypatch.setattr(answers_salvage, "SALVAGE_SECONDS", 0.0)
     path = tmp_path / "a.db"
     write_store(path)
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size - PAGE)
     with LastingAnswers(path) as answers:
         (damage,) = answers.damages()
-    assert (damage.salvaged, damage.whole) == (answers_repair._AT_ONCE, False)
+    assert (damage.salvaged, damage.whole) == (answers_salvage._AT_ONCE, False)
 
 
 @pytest.fixture(scope="module")
