@@ -84,9 +84,12 @@ class Tiers(_Strict):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """From the cheapest to the most powerful, each once."""
-        named = (self.fast, self.balanced, self.powerful)
-        return tuple(dict.fromkeys(name for name in named if name is not None))
+        """From the cheapest to the most powerful. Two where what is ordinary goes to the powerful
+        one, as it does unless `balanced` says otherwise."""
+        balanced = self.balanced or self.powerful
+        if balanced == self.powerful:
+            return tuple(dict.fromkeys((self.fast, self.powerful)))
+        return self.fast, balanced, self.powerful
 
 
 class Provider(_Strict):
