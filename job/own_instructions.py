@@ -69,6 +69,15 @@ def check_compression(wanted: bool, own: str) -> bool:
     return wanted
 
 
+def unheard_instructions(own: str, asked: bool) -> list[str]:
+    """A warning where nobody is asked who could follow the instructions."""
+    if not own or asked:
+        return []
+    return [
+        "the built-in analyst goes by its own rules: the instructions of fupan.yaml are not used"
+    ]
+
+
 def own_hash(own: str) -> str:
     """16 hex digits over the text."""
     return hashlib.blake2b(own.encode(), digest_size=8).hexdigest()

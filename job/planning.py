@@ -22,6 +22,7 @@ from job.errors import UsageError
 from job.instructions import Language
 from job.mask.masking import DEFAULT, Masker, load_key
 from job.mask.source_names import with_shown_names
+from job.own_instructions import unheard_instructions
 from job.pack import Fit
 from job.printable import encodable
 from job.read import FilePlan, Slice, plan_inputs
@@ -29,6 +30,7 @@ from job.read.chats import ChatNames
 from job.records import KINDS, Kind
 from job.storage.place import Place
 from job.store_words import store_error
+from serve.ask import tokens
 from serve.ask.answers_file import StoreError
 from serve.ask.answers_repair import LastingAnswers, files_set_aside
 from serve.ask.settings import Provider
@@ -116,6 +118,7 @@ def plan_run(settings: Settings, keep: bool) -> RunPlan:
     fit = _make_fit(settings, settings.provider, language) if settings.provider else None
     specs = settings.inputs
     warnings = warnings_of(looks, [spec.map for spec in specs], [spec.path for spec in specs])
+    unheard = unheard_instructions(settings.own_instructions, settings.provider is not None)
     return RunPlan(
         plan.files,
         plan.slices,
@@ -125,7 +128,7 @@ def plan_run(settings: Settings, keep: bool) -> RunPlan:
         fit,
         masker,
         looks,
-        tuple(masker.mask(warning)[0] for warning in warnings),
+        tuple(masker.mask(warning)[0] for warning in (*unheard, *warnings)),
     )
 
 
@@ -187,8 +190,13 @@ def _make_fit(settings: Settings, provider: Provider, language: Language) -> Fit
         raise UsageError(
             f"--context {provider.context} leaves {max(room, 0)} tokens for a record beside the "
             f"instructions and its answer; {provider.context + SMALLEST_PART - room} are needed"
+            + _own_share(settings.own_instructions)
         )
     return fit
+
+
+def _own_share(own: str) -> str:
+    return f", or shorter --instructions: they take {tokens.count(own):,}" if own else ""
 
 
 def _cleaning(settings: Settings, file: FilePlan, masker: Masker) -> CleanSettings:

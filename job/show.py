@@ -23,6 +23,8 @@ from job.money import as_written, shown
 from job.pace import seconds_left
 from job.printable import printable
 from job.progress import View
+from job.report.instructions import compression_words
+from job.report.words import Words
 from job.timing import Stations
 
 LIVE_SECONDS = 0.5
@@ -170,11 +172,19 @@ def closing_lines(report: Mapping[str, Any], view: View, path: str) -> list[str]
             f"{calls['requests']:,} requests, {calls['retries']:,} retries"
         )
         lines.append(f"tokens: {calls['tokens_in']:,} in, {calls['tokens_out']:,} out")
+    lines += _instructions(run.get("own_instructions"))
     lines += _cost(report["cost"])
     lines += _routing(report["timing"].get("routing"))
     lines.append(f"quality: {ledger['review']:,} to review, {ledger['failed']:,} failed")
     lines.append(f"report: {path}")
     return [printable(line) for line in (*lines, *account.lines(dict(ledger)))]
+
+
+def _instructions(own: Mapping[str, Any] | None) -> list[str]:
+    """What came of making the user's own instructions shorter, where that was asked for."""
+    if own is None or own["compression"] is None:
+        return []
+    return [f"rules made shorter: {compression_words(own['compression'], Words('en'))}"]
 
 
 def _cost(cost: Mapping[str, Any]) -> list[str]:

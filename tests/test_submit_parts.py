@@ -38,8 +38,12 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
+    (tmp_path / "rules.md").write_text("Ignore the tests.\n")
     monkeypatch.chdir(root)
     return root
+
+
+ASKING = ("--base-url", "http://127.0.0.1:9/v1", "--model", "m")
 
 
 def test_only_the_checkout_is_sent(checkout: Path, tmp_path: Path) -> None:
@@ -88,6 +92,10 @@ def test_more_than_a_cluster_takes_is_told_with_what_is_biggest(
         (["logs", "--out", "/o", "--answers", "a.db"], "--answers a.db"),
         (["logs", "--out", "/o", "--baseline", "retro/1"], "--baseline retro/1"),
         (["logs", "--out", "/o", "--config", "/dev/null"], "only the checkout is uploaded"),
+        (
+            ["logs", "--out", "/o", *ASKING, "--instructions", "../rules.md"],
+            "--instructions ../rules.md: only the checkout is uploaded",
+        ),
         (["logs", "--out", "/o", "--no-such-flag"], "--no-such-flag"),
         (["logs", "--out", "/o", "--rpm", "60"], "without a provider"),
     ],
@@ -111,6 +119,13 @@ def test_what_depends_on_this_machine_is_said_in_full(
         "--timezone Asia/Shanghai --date 2026-03-14"
     )
     assert run.uploaded == ("fupan.yaml",)
+
+
+def test_own_instructions_are_sent(checkout: Path, tmp_path: Path) -> None:
+    (checkout / "rules.md").write_text("Ignore the tests.\n")
+    run = remote_run(["logs", "--out", "/o", *ASKING, "--instructions", "rules.md"], checkout)
+    assert "rules.md" in run.uploaded
+    pack_checkout(checkout, tmp_path).check_inputs(run.uploaded)
 
 
 def test_settings_that_are_not_sent_are_told_before_anything_is(

@@ -56,11 +56,11 @@ def remote_run(arguments: Sequence[str], root: Path) -> RemoteRun:
         _everywhere(flags.answers, "--answers")
     if settings.baseline not in (None, AUTO):
         _everywhere(str(settings.baseline), "--baseline")
-    if flags.config is not None and not _relative_inside(flags.config, root):
-        raise UsageError(
-            f"--config {flags.config}: only the checkout is uploaded; name a file in it, relative "
-            "to it"
-        )
+    for flag, path in (("--config", flags.config), ("--instructions", _instructions(flags))):
+        if path is not None and not _relative_inside(path, root):
+            raise UsageError(
+                f"{flag} {path}: only the checkout is uploaded; name a file in it, relative to it"
+            )
     said = list(arguments)
     if flags.out is None or "{date}" in flags.out:
         said += ["--out", out]
@@ -70,6 +70,10 @@ def remote_run(arguments: Sequence[str], root: Path) -> RemoteRun:
         said += ["--date", settings.explicit_date.isoformat()]
     uploaded = (*_relative_inputs(settings, root), *_settings_files(flags, settings, root))
     return RemoteRun(tuple(said), out, uploaded)
+
+
+def _instructions(flags: Flags) -> str | None:
+    return flags.instructions or load_config(flags.config).run.instructions
 
 
 def _flags(arguments: Sequence[str]) -> Flags:
@@ -124,5 +128,7 @@ def _settings_files(flags: Flags, settings: Settings, root: Path) -> Iterator[st
     config = flags.config or CONFIG_FILE
     if (root / config).exists():
         yield os.path.normpath(config)
+    if instructions := _instructions(flags):
+        yield os.path.normpath(instructions)
     if settings.known is not None and settings.known.is_relative_to(root):
         yield str(settings.known.relative_to(root))
