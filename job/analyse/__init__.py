@@ -4,6 +4,7 @@ analyst.py     the actor, and the built-in analyst in its place
 dispatch.py    records in, results out: recall, packs formed when their permit comes
  +- outcomes.py    what becomes of each record
  +- waiting.py     what waits for a permit; entries.py: one record on its way
+ +- routing.py     how several models share the records; tiers.py: which begins, which is next
  +- requests.py    items -> the request that asks about them
  +- learning.py    what replies teach for the packs that follow; learned.py: kept between runs
  `- contract.py    what came back or went wrong -> what is done with each item
