@@ -9,6 +9,7 @@ import asyncio
 import math
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from job.analyse.analyst import AnalyseSettings
@@ -94,12 +95,11 @@ class NamingCalls:
             return Names({}, {})
 
     async def _one(self, asker: Asker, asked: NamingRequest) -> Names:
-        settings, store = self.settings.ask, RayAnswers(self.settings.answers)
-        request = asked.request
+        settings, request = self.settings.ask, asked.request
         version = f"name-{CONTRACT_VERSION}"
         key = answer_key(version, request.system, request.user, settings.best_model)
-        if known := await store.get_many([key], settings.since):
-            return read_names(asked, known[key].decode(), settings.language)
+        if (known := await self._recall(key)) is not None:
+            return read_names(asked, known, settings.language)
         try:
             with self.busy.running():
                 tokens = request.estimate_in + request.max_output
@@ -108,5 +108,21 @@ class NamingCalls:
             return Names({}, {})
         names = read_names(asked, reply.text, settings.language)
         if names.good:
-            await store.put_many([(key, reply.text.encode())], replace=settings.since is not None)
+            await self._keep(key, reply.text)
         return names
+
+    async def _recall(self, key: bytes) -> str | None:
+        """The reply that is stored; None also where the store fails."""
+        try:
+            store = RayAnswers(self.settings.answers)
+            known = await store.get_many([key], self.settings.ask.since)
+        except Exception:
+            return None
+        return known[key].decode(errors="replace") if key in known else None
+
+    async def _keep(self, key: bytes, reply: str) -> None:
+        """Store a reply, unless the store fails."""
+        with suppress(Exception):
+            await RayAnswers(self.settings.answers).put_many(
+                [(key, reply.encode())], replace=self.settings.ask.since is not None
+            )

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from serve.ask.answers_file import StoreError
 from serve.ask.answers_repair import LastingAnswers
 
 RETRIES = 3
 """Of a call that an actor's death interrupted: getting and putting may be repeated."""
+_FAILED = (sqlite3.Error, StoreError, OSError)
 
 
 class AnswersActor:
@@ -30,12 +34,15 @@ class AnswersActor:
         self._answers.put_many(items, replace)
 
     def learned(self, name: str) -> bytes | None:
-        """See `Answers.learned`."""
-        return self._answers.learned(name)
+        """See `Answers.learned`; None also where the store fails: no run ends for want of it."""
+        with suppress(*_FAILED):
+            return self._answers.learned(name)
+        return None
 
     def keep_learned(self, name: str, value: bytes) -> None:
-        """See `Answers.keep_learned`."""
-        self._answers.keep_learned(name, value)
+        """See `Answers.keep_learned`; it is not kept where the disk is full or the store locked."""
+        with suppress(*_FAILED):
+            self._answers.keep_learned(name, value)
 
 
 def start_answers(path: Path) -> Any:

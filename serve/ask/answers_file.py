@@ -24,6 +24,8 @@ APPLICATION_ID = 0x66757061
 """In the header of each store ("fupa"), as SQLite provides for it."""
 VERSION = 1
 """Of what is in the file. 0, without an application id: one table of answers, clustered by key."""
+_MOST_VERSION = 1_000
+"""More is no version but damage."""
 BUSY_SECONDS = 30.0
 """How long a writer waits for another run's transaction (each takes milliseconds)."""
 CACHE_KIB = 16_000
@@ -210,7 +212,7 @@ def _version_of(connection: sqlite3.Connection) -> int | None:
             "SELECT count(*) FROM sqlite_master",
         )
     )
-    if application == APPLICATION_ID and version > VERSION:
+    if application == APPLICATION_ID and VERSION < version <= _MOST_VERSION:
         raise NewerStore(f"it has version {version}; this program knows up to {VERSION}")
     ours = [row[1] for row in connection.execute("PRAGMA table_info(answers)")] == _COLUMNS
     if (application, version) == (0, 0) and (ours or not things):

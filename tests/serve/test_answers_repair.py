@@ -168,6 +168,20 @@ def test_a_locked_store_and_a_full_disk_are_no_damage(tmp_path: Path) -> None:
     assert not files_set_aside(path)
 
 
+def test_what_was_learned_is_not_worth_a_run(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    actor = AnswersActor(str(path))
+    actor.keep_learned("pace", b"1")
+    connection = actor._answers._opened().connection
+    connection.execute("PRAGMA busy_timeout = 1")
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        actor.keep_learned("pace", b"2")
+    assert actor.learned("pace") == b"1"
+    actor.keep_learned("pace", b"3")
+    assert actor.learned("pace") == b"3"
+
+
 def test_of_two_runs_on_one_store_one_sets_it_aside(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     write_store(path)
