@@ -138,15 +138,16 @@ class RunFolder:
             self._remove_unfinished()
         return same
 
-    def spender(self) -> str:
-        """Under which name the run spends: the same for all commands that go on in the folder.
-        Raises UsageError where it cannot be written."""
+    def spender(self, journal: str) -> tuple[str, str]:
+        """Under which name the run spends, and in which journal that was first written down: the
+        same for all commands that go on in the folder. Raises UsageError where it cannot be
+        written."""
         held = self._held(self.root / SPENDER)
-        if not isinstance(held, dict) or not isinstance(held.get("run"), str):
-            held = {"run": secrets.token_hex(16)}
+        if not isinstance(held, dict) or not {"run", "journal"} <= held.keys():
+            held = {"run": secrets.token_hex(16), "journal": journal}
             with _writable(self.root):
                 write_json(self.root / SPENDER, held)
-        return str(held["run"])
+        return str(held["run"]), str(held["journal"])
 
     def finish(self) -> None:
         """Remove what only the run itself needed."""

@@ -34,12 +34,20 @@ def journal_path(settings: Settings) -> Path:
 
 
 def make_purse(settings: Settings, folder: RunFolder) -> Purse:
-    """What this start of the run in `folder` may spend."""
+    """What this start of the run in `folder` may spend. Raises UsageError where a cap is to hold
+    and what was spent before is written down elsewhere."""
     if settings.provider is None:
         return Purse("", "", None, {})
+    journal = str(journal_path(settings))
+    run, kept_in = folder.spender(journal)
+    if settings.max_spend is not None and kept_in != journal:
+        raise UsageError(
+            f"--max-spend: what this run has spent is written down in {kept_in}, not in {journal}. "
+            "Name the --answers of its first command, or begin anew with --fresh"
+        )
     known = known_prices(settings.provider, settings.tiers)
     by_model = {model: one.prices for model, one in known.items()}
-    return Purse(folder.spender(), uuid.uuid4().hex, settings.max_spend, by_model)
+    return Purse(run, uuid.uuid4().hex, settings.max_spend, by_model)
 
 
 def check_journal(settings: Settings) -> None:

@@ -107,7 +107,7 @@ def _sums(cost: dict[str, Any]) -> int:
 def _partial_on_top(out: Path, cap: Decimal) -> bool:
     """Whether the report says before all else that the cap stopped it, and how high it was."""
     top = "\n".join((out / "report.md").read_text().splitlines()[:_TOP_LINES])
-    return "partial" in top and "--max-spend" in top and f"{cap} USD" in top
+    return all(words in top for words in ("--max-spend", f"{cap} USD"))
 
 
 def run(args: argparse.Namespace) -> int:

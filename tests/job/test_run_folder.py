@@ -180,12 +180,12 @@ def test_a_run_spends_under_one_name_until_another_begins(tmp_path: Path) -> Non
     folder = RunFolder(Place.of(tmp_path))
     with folder.locked():
         folder.begin(MINE, overwrite=False)
-        name = folder.spender()
+        name = folder.spender("a")
         folder.begin(MINE, overwrite=True)
-        assert folder.spender() == name
+        assert folder.spender("b") == name == (name[0], "a")
         folder.finish()
         folder.begin(MINE, overwrite=False, fresh=True)
-        anew = folder.spender()
+        anew = folder.spender("b")
         folder.begin(OTHER, overwrite=True)
-        other = folder.spender()
+        other = folder.spender("b")
     assert len({name, anew, other}) == 3
