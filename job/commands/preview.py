@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from rich.console import Console
@@ -20,6 +20,7 @@ from rich.console import Console
 from job.after import closing_warnings
 from job.analyse.learned import around_name, estimates_name
 from job.analyse.learning import Learning
+from job.analyse.requests import instruction_tokens
 from job.analyse.stored import AskSettings, record_key
 from job.asking import ask_settings
 from job.cluster import cluster
@@ -29,6 +30,7 @@ from job.commands.preview_bound import bound_by
 from job.commands.preview_naming import naming_calls
 from job.commands.preview_numbers import Range, Taken, around_of, foresee
 from job.commands.preview_packs import PlannedPacks
+from job.compress.planned import plan_instructions
 from job.config import Settings
 from job.estimates_around import Around, decode_around
 from job.estimates_kept import Earlier, decode_kept, earlier_of
@@ -63,12 +65,13 @@ class Preview:
     run, the naming of themes included; `asking_minutes` those with calls, `minutes` those of the
     command; `cost` is in `currency`, None where the prices are not known. `ranges`: between what
     each is to be expected; `earlier_runs`: from how many that comes; `bounded`: what the time
-    depends on."""
+    depends on; `instructions`: what is known of the user's own."""
 
     files: list[dict[str, Any]] = field(default_factory=list)
     ignored: int = 0
     language: str = ""
     model: str = ""
+    instructions: str = ""
     read: int = 0
     records: int = 0
     rejected: int = 0
@@ -155,15 +158,19 @@ class _Asked:
             store = None
             if self.settings.answers.exists():
                 store = stack.enter_context(open_answers(self.settings))
+            told = plan_instructions(self.settings, self.provider, store, self.plan.masker)
+            if told is not None:
+                ask, found.instructions = replace(ask, own=told.text), told.words
+                self.fit.instructions = instruction_tokens(ask.language, ask.own)
             earlier, around = _learned(store, self.provider, ask)
             learning = Learning.about(self.provider, self.fit, self.settings.pack_tokens)
             learning.begin_with(earlier)
             answers = AnswerTokens(ask.language, earlier.answers)
-            recalled = None if self.settings.fresh else store
+            recalled = None if self.settings.fresh or (told and told.pending) else store
             to_ask = self._to_ask(blocks, ask, recalled)
             packs = PlannedPacks(to_ask, ask, self.fit, answers, learning.size)
             sent = Asking(limits).run(packs)
-        naming = naming_calls(answers.issues, around.naming)
+        naming = naming_calls(answers.issues, ask.language, around.naming)
         took = around_of(around, sum(answers.records.values()), time.monotonic() - began)
         taken = foresee(sent, naming, limits, answers, earlier, took)
         found.packs, found.naming = dict(packs.packs), len(naming)

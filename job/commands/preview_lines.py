@@ -19,6 +19,7 @@ _UNNAMED = ("time", "kind", "text")
 def preview_lines(found: Preview, show_request: bool) -> list[str]:
     """The plan in words."""
     lines = [*_files(found), *_records(found), *_calls(found)]
+    lines += [f"own rules {found.instructions}"] if found.instructions else []
     lines.append(f"language  {found.language}")
     lines += [f"warning   {warning}" for warning in found.warnings]
     if show_request and found.first_request is not None:

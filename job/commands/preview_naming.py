@@ -10,31 +10,38 @@ import math
 
 from job.commands.preview_asking import Call
 from job.estimates_around import NamingTaken
+from job.instructions import Language
+from job.naming.code_names import EXAMPLES
 from job.naming.naming import FEWEST, FIRST_ROUND, MOST_NAMED
 
 SYSTEM_TOKENS = 300
 """Of the instructions, in both languages about."""
-THEME_TOKENS = 260
-"""Of a theme that is shown with five issues, each an event, a cause and a suggestion."""
-NAME_TOKENS = 120
-"""Of its name: title, summary, cause, action and a reason, each one sentence; those of test runs
-took 90 to 200."""
+THEME_TOKENS = 20
+ISSUE_TOKENS: dict[Language, int] = {"en": 37, "zh": 51}
+"""Of a theme, and of each of the issues by which it is shown: a frame of 14 tokens, an event, a
+cause and a suggestion as long as those of `preview_answers.py`."""
+NAME_TOKENS: dict[Language, int] = {"en": 100, "zh": 120}
+"""Of a name: title, summary, cause, action and a reason, each a sentence; those of test runs took
+90 to 200."""
 SECONDS_A_TOKEN = 0.65e-3
 LEAST_SECONDS = 0.7
 """Of a call, as in `call_seconds.py`."""
 
 
-def naming_calls(issues: int, earlier: NamingTaken | None) -> list[Call]:
+def naming_calls(issues: int, language: Language, earlier: NamingTaken | None) -> list[Call]:
     """The calls that name the themes of so many issues. Without an earlier run there are about as
     many themes as the root of the issues: a day has few causes, and each is told many times."""
     if earlier is not None:
         count = max(1, round(earlier.calls))
         tokens_in, tokens_out = earlier.tokens_in / count, earlier.tokens_out / count
         return [_call(tokens_in, tokens_out)] * count if issues and earlier.calls else []
-    themes = min(MOST_NAMED, math.ceil(math.sqrt(issues)))
+    themes = min(MOST_NAMED, round(math.sqrt(issues)))
+    if not themes:
+        return []
     count = math.ceil(themes / max(FEWEST, math.ceil(themes / FIRST_ROUND)))
-    each = themes / count if count else 0.0
-    return [_call(SYSTEM_TOKENS + each * THEME_TOKENS, each * NAME_TOKENS)] * count
+    each, shown = themes / count, min(EXAMPLES, issues / themes)
+    theme = THEME_TOKENS + shown * ISSUE_TOKENS[language]
+    return [_call(SYSTEM_TOKENS + each * theme, each * NAME_TOKENS[language])] * count
 
 
 def _call(tokens_in: float, tokens_out: float) -> Call:
