@@ -23,10 +23,11 @@ _LOOK_SECONDS = 0.05
 
 
 class Provider:
-    """A context manager: a fresh simulated provider on a free loopback port."""
+    """A context manager: a fresh simulated provider on a loopback port, a free one by default."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, port: int = 0) -> None:
         self._settings = settings
+        self._port = port
         self._process: subprocess.Popen[bytes]
         self.base_url: str
         """The base of the protocol's URLs."""
@@ -38,7 +39,7 @@ class Provider:
             self._process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "job", "simulate"),
-                    *("--port", "0", "--settings", file.name),
+                    *("--port", str(self._port), "--settings", file.name),
                 ],
                 cwd=_ROOT,
                 stderr=subprocess.PIPE,
