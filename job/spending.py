@@ -75,16 +75,17 @@ def money_of(settings: Settings, plan: RunPlan, purse: Purse) -> dict[str, Any]:
     origins = {one.origin for one in known.values()}
     labels = {file.source: settings.inputs[file.input].label for file in plan.files}
     listed = "list" in origins
-    return _amounts(account, purse.currency, labels) | {
+    return amounts_of(account, purse.currency, labels) | {
         "max_spend": None if purse.cap is None else float(purse.cap),
         "prices": None if not known else "list" if listed else "configuration",
         "prices_as_of": AS_OF.isoformat() if listed else None,
     }
 
 
-def _amounts(
+def amounts_of(
     account: Account, currency: str | None, labels: Mapping[str, str | None]
 ) -> dict[str, Any]:
+    """The account as it is written down, in millionths of `currency`. `labels` by source."""
     total = account.total
     if total is None:
         empty: dict[str, Any] = {"by_kind": {}, "by_source": {}, "by_label": {}}
