@@ -85,6 +85,7 @@ class Finished:
             "warnings": self.warnings,
             "report": encodable(str(self.page)),
             "ledger": ledger,
+            "cost": self.report["cost"],
         }
 
 
