@@ -5,11 +5,11 @@ Invariant: a cap on what is spent is accepted only where every model has a price
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from job.errors import UsageError
-from serve.ask.price_table import Known, prices_of
+from serve.ask.price_table import AS_OF, Known, prices_of
 from serve.ask.settings import Provider
 
 
@@ -18,6 +18,13 @@ def known_prices(provider: Provider, models: Sequence[str]) -> dict[str, Known]:
     found = {model: prices_of(provider, model) for model in models}
     known = {model: prices for model, prices in found.items() if prices is not None}
     return known if len(known) == len(models) else {}
+
+
+def origin_words(known: Mapping[str, Known]) -> str:
+    """Where prices come from."""
+    if any(one.origin == "list" for one in known.values()):
+        return f"the vendor's list prices of {AS_OF}"
+    return "the prices of fupan.yaml"
 
 
 def check_cap(

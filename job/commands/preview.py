@@ -40,6 +40,7 @@ from job.ledger import read_manifests, sum_counts
 from job.pack import Fit
 from job.pipeline import read_everything
 from job.planning import RunPlan, open_answers, plan_run
+from job.prices import known_prices, origin_words
 from job.progress import start_board
 from job.records import Lane, Record, table_to_records
 from job.run_folder import RunFolder
@@ -47,7 +48,6 @@ from job.sampling import sample_bound
 from job.storage.place import Place
 from serve.ask.answers_repair import LastingAnswers
 from serve.ask.contract import Request
-from serve.ask.price_table import prices_of
 from serve.ask.settings import Prices, Provider
 from serve.ask.spend import expected_cost
 
@@ -63,9 +63,9 @@ _FIELDS = ("kind", "level", "rating", "user", "session", "service", "host")
 class Preview:
     """The plan of a run in numbers. `calls`, `tokens_in` and `tokens_out` are those of the whole
     run, the naming of themes included; `asking_minutes` those with calls, `minutes` those of the
-    command; `cost` is in `currency`, None where the prices are not known. `ranges`: between what
-    each is to be expected; `earlier_runs`: from how many that comes; `bounded`: what the time
-    depends on; `instructions`: what is known of the user's own."""
+    command; `cost` is in `currency`, None where the prices are not known (`prices`: where they
+    come from). `ranges`: between what each is to be expected; `earlier_runs`: from how many that
+    comes; `bounded`: what the time depends on; `instructions`: what is known of the user's own."""
 
     files: list[dict[str, Any]] = field(default_factory=list)
     ignored: int = 0
@@ -90,6 +90,7 @@ class Preview:
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float | None = None
+    prices: str | None = None
     currency: str | None = None
     asking_minutes: float = 0.0
     minutes: float = 0.0
@@ -207,9 +208,9 @@ class _Asked:
             "asking_minutes": [round(end / 60, 3) for end in taken.asking[1:]],
             "minutes": [round(end / 60, 3) for end in taken.whole[1:]],
         }
-        known = {model: prices_of(self.provider, model) for model in by_model}
-        prices = {model: each.prices for model, each in known.items() if each is not None}
-        if len(prices) == len(known):
+        if known := known_prices(self.provider, tuple(by_model)):
+            prices = {model: each.prices for model, each in known.items()}
+            found.prices = origin_words(known)
             ends = zip(taken.tokens_in, taken.tokens_out, strict=True)
             about, *between = (_cost(*pair, prices, by_model) for pair in ends)
             found.cost, found.currency = round(about, 6), next(iter(prices.values())).currency

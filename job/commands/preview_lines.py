@@ -74,7 +74,7 @@ def _calls(found: Preview) -> list[str]:
         digits = 2 if found.cost >= 1 else 4
         lines.append(
             f"cost      about {found.cost:,.{digits}f} {found.currency}"
-            f" ({_between(found.ranges['cost'], digits)})"
+            f" ({_between(found.ranges['cost'], digits)}), at {found.prices}"
         )
     lines += [
         f"minutes   about {_minutes(found.minutes)} ({_between(found.ranges['minutes'], 1)}),"
