@@ -1,8 +1,8 @@
 """A deadline in the middle of the 49-minute day: the report is there in time, and what matters most
 was asked.
 
-At a third of the day's usual rate the whole day would take five minutes; the deadline comes after
-one and a half. Then the same command goes on without one.
+At 40 requests a minute, 40 of them at once, the day takes two minutes of asking; the deadline is
+after one and a half, start and report included. Then the same command goes on without one.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from scripts.benchmarks.provider import Provider
 from scripts.benchmarks.quality import bars_of_results, ledger_errors, read_json
 from scripts.benchmarks.workload import fupan_command, prepare, provider_settings
 
-_RPM = 20
+_RPM = 40
 """Requests a minute, and at once at the beginning."""
-_LEAST_ASKED = 200
+_LEAST_ASKED = 500
 """Records, so that the deadline is not at the beginning."""
 _SPARE_SECONDS = 45.0
 """By which the report may be early: the time set aside for a busy machine, and not more."""
@@ -88,7 +88,7 @@ def _bars(out: Path, at: datetime) -> list[Bar]:
     print_table(("", "asked", "left out"), rows)
     written = max((out / name).stat().st_mtime for name in ("report.html", "report.json"))
     early = at.timestamp() - written
-    urgent = [r for r in left if r.level in ERROR_LEVELS or r.kind == "feedback"]
+    errors = [record for record in left if record.level in ERROR_LEVELS]
     return [
         Bar("seconds by which the report was early", round(early, 1), ">=", 0),
         Bar("seconds by which the report was early", round(early, 1), "<=", _SPARE_SECONDS),
@@ -101,7 +101,7 @@ def _bars(out: Path, at: datetime) -> list[Bar]:
             len(left),
         ),
         Bar("equations of the ledger that fail", ledger_errors(report["ledger"]), "==", 0),
-        Bar("records at level error, or feedback, left out", len(urgent), "==", 0),
+        Bar("records at level error or critical left out", len(errors), "==", 0),
         Bar("left out though a less important one was asked", inversions(asked, left), "==", 0),
         Bar(
             "asked share, two halves of a file apart",
