@@ -79,8 +79,7 @@ class Comparison:
             "first_again": self.again.as_json(),
             "agreement": self.agreement.as_json(),
             "noise": self.noise.as_json(),
-            "position": {
-                "of": "the answers of the second side, by their place in the pack",
+            "places": {
                 "fade": None if self.fade is None else self.fade.as_json(),
                 "by_bin": by_bin(self.seen),
                 "by_position": by_position(self.seen),

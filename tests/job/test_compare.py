@@ -207,7 +207,7 @@ def test_a_record_that_did_not_come_back_at_its_place_counts_against_it() -> Non
     assert (found.verdict.position, found.verdict.longest) == (31, 40)
     said = found.as_json()
     assert said["agreement"]["same_share"] == 1.0
-    assert said["position"]["by_position"][30] == {
+    assert said["places"]["by_position"][30] == {
         "from": 31,
         "to": 31,
         "of": 3,
