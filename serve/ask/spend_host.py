@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sqlite3
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -72,7 +74,7 @@ class Spend(Protocol):
         ...
 
     async def settle(self, ticket: str, ended: Ended, usage: Usage | None = None) -> None:
-        """The call is over. Once for each reservation; repeated it changes nothing."""
+        """The call is over. Once for each reservation; repeated it changes nothing. Never fails."""
         ...
 
 
@@ -119,7 +121,7 @@ class SpendHost:
         self._journal.close()
 
     async def reserve(self, ticket: str, call: Call) -> None:
-        """See `Spend.reserve`. Raises sqlite3.Error where the journal cannot be written."""
+        """See `Spend.reserve`."""
         if self._budget.holds(ticket):
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -147,14 +149,14 @@ class SpendHost:
             self._step()
 
     async def settle(self, ticket: str, ended: Ended, usage: Usage | None = None) -> None:
-        """See `Spend.settle`. Raises sqlite3.Error where the journal cannot be written."""
+        """See `Spend.settle`."""
         if not self._budget.holds(ticket):
             return
         cost = self._budget.settle(ticket, ended, usage)
-        try:
+        # An answer that was paid for is not lost over it: the row stays, and counts in full.
+        with suppress(sqlite3.Error):
             self._journal.settle(ticket, ended, cost, usage)
-        finally:
-            self._step()
+        self._step()
 
     def _step(self) -> None:
         if self._timer is not None:
@@ -163,11 +165,11 @@ class SpendHost:
         step = self._budget.step(self._clock())
         if step.granted:
             self._begin(step.granted)
-        if step.refused:
-            if self.purse.cap is not None:
+        for ticket in step.refused:
+            self._end(ticket, CapReached(cap_words(self.purse)))
+        if step.refused and self.purse.cap is not None:
+            with suppress(sqlite3.Error):
                 self._journal.refuse(self.purse.run, self.purse.cap)
-            for ticket in step.refused:
-                self._end(ticket, CapReached(cap_words(self.purse)))
         if step.wake_at < math.inf:
             delay = max(SHORTEST_TIMER, step.wake_at - self._clock())
             self._timer = asyncio.get_running_loop().call_later(delay, self._step)
@@ -188,11 +190,11 @@ class SpendHost:
             )
             for ticket, amount in granted.items()
         ]
-        error: Exception | None = None
+        error: Stopped | None = None
         try:
             self._journal.begin(purse.run, rows)
-        except Exception as failed:
-            error = failed
+        except sqlite3.Error as failed:
+            error = Stopped(f"what is spent cannot be written down: {failed}")
         for ticket in granted:
             if error is not None:
                 self._budget.settle(ticket, "free")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -12,11 +13,13 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from serve.ask.contract import Usage
-from serve.ask.errors import CapReached
+from serve.ask.errors import CapReached, Stopped
 from serve.ask.settings import Prices
-from serve.ask.spend import SLACK_SECONDS, Call
+from serve.ask.spend import SLACK_SECONDS, Call, Ended, cost_of
 from serve.ask.spend_account import Account, reckon
 from serve.ask.spend_host import Purse, SpendHost
 from serve.ask.spend_journal import FILE, SpendJournal
@@ -147,6 +150,91 @@ async def test_rows_without_a_price_are_reckoned_when_there_is_one(tmp_path: Pat
     with SpendJournal(tmp_path / FILE) as journal:
         assert reckon(journal.rows("run"), {}, "c2").total is None
         assert reckon(journal.rows("another"), PRICES, "c2").total == 0
+
+
+async def test_nothing_is_sent_that_cannot_be_written_down_and_no_paid_answer_is_lost(
+    tmp_path: Path,
+) -> None:
+    host = SpendHost(tmp_path / FILE, _purse("1"))
+    await host.reserve("a", CALL)
+    with sqlite3.connect(tmp_path / FILE) as other:
+        other.execute("DROP TABLE attempts")
+    other.close()
+    with pytest.raises(Stopped, match="cannot be written down"):
+        await host.reserve("b", CALL)
+    await host.settle("a", "answered", Usage(1000, 0, 0))
+    assert host.seen.spent == Decimal("0.002")
+    host.close()
+
+
+_SCHEDULE = st.lists(
+    st.tuples(
+        st.sampled_from(["ask", "ask", "answered", "free", "unconfirmed", "restart", "kill"]),
+        st.integers(1, 3000),
+        st.integers(1, 1000),
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(_SCHEDULE, st.integers(5, 30))
+def test_whatever_dies_when_the_journal_keeps_the_bill_below_the_cap(
+    tmp_path_factory: pytest.TempPathFactory, schedule: list[tuple[str, int, int]], milli: int
+) -> None:
+    path = tmp_path_factory.mktemp("spend") / FILE
+    asyncio.run(_play(path, schedule, Decimal(milli) / 1000))
+
+
+async def _play(path: Path, schedule: list[tuple[str, int, int]], cap: Decimal) -> None:
+    commands, on_wire, over = 1, dict[str, Call](), Decimal(0)
+    host = SpendHost(path, _purse(str(cap), "c1"))
+    waiting: dict[str, asyncio.Task[None]] = {}
+    calls: dict[str, Call] = {}
+    for number, (what, tokens, output) in enumerate(schedule):
+        ticket = f"t{number}"
+        if what == "ask":
+            calls[ticket] = Call("m", tokens, output, 1e6, {("operation", "a.log"): 1.0})
+            waiting[ticket] = asyncio.create_task(host.reserve(ticket, calls[ticket]))
+        elif what in ("restart", "kill"):
+            for task in waiting.values():
+                task.cancel()
+            await asyncio.gather(*waiting.values(), return_exceptions=True)
+            waiting.clear()
+            host.close()
+            if what == "kill":
+                # Whoever was on the wire is gone: nobody can tell what it cost.
+                commands += 1
+                over += sum(map(_cost, on_wire.values()), Decimal(0))
+                on_wire.clear()
+            host = SpendHost(path, _purse(str(cap), f"c{commands}"))
+        elif on_wire:
+            ticket, call = on_wire.popitem()
+            usage = Usage(call.estimate_in, call.max_output, 0) if what == "answered" else None
+            await host.settle(ticket, _ENDS[what], usage)
+            over += Decimal(0) if what == "free" else _cost(call)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        for ticket in [ticket for ticket, task in waiting.items() if task.done()]:
+            if waiting.pop(ticket).exception() is None:
+                on_wire[ticket] = calls[ticket]
+        bill = over + sum(map(_cost, on_wire.values()), Decimal(0))
+        assert bill <= cap
+    host.close()
+    for task in waiting.values():
+        task.cancel()
+    await asyncio.gather(*waiting.values(), return_exceptions=True)
+    total = _account(path, f"c{commands}").total
+    assert total is not None
+    assert over <= total <= cap
+
+
+def _cost(call: Call) -> Decimal:
+    """What the provider bills at most: it counts as we do, and answers as long as it may."""
+    return cost_of(Usage(call.estimate_in, call.max_output, 0), PRICES["m"])
+
+
+_ENDS: dict[str, Ended] = {"answered": "answered", "free": "free", "unconfirmed": "unconfirmed"}
 
 
 _KILLED = """
