@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 import typer
 import yaml
+from pydantic import BaseModel
 
 from job.cli import app
 from job.config_file import ConfigFile
@@ -53,6 +56,41 @@ def test_there_are_commands_to_check() -> None:
 def test_configuration_in_the_documents_is_valid(path: Path) -> None:
     for block in blocks(path, "yaml"):
         ConfigFile.model_validate(yaml.safe_load(block))
+
+
+def keys_of(model: type[BaseModel]) -> Iterator[str]:
+    """Every key that a model of fupan.yaml knows, those inside its values too."""
+    for name, field in model.model_fields.items():
+        yield field.alias or name
+        for inner in models_in(field.annotation):
+            yield from keys_of(inner)
+
+
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from models_in(inner)
+
+
+def keys_in(value: Any) -> Iterator[str]:
+    for inner in value.values() if isinstance(value, dict) else value:
+        if isinstance(inner, dict | list):
+            yield from keys_in(inner)
+    yield from value if isinstance(value, dict) else ()
+
+
+def test_every_key_of_the_configuration_is_documented() -> None:
+    [whole] = blocks(ROOT / "docs" / "configuration.md", "yaml")
+    assert set(keys_of(ConfigFile)) - set(keys_in(yaml.safe_load(whole))) == set()
+
+
+def test_every_option_of_a_run_is_documented() -> None:
+    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    group = typer.main.get_command(app)
+    run = group.commands["run"]  # type: ignore[attr-defined]
+    options = {name for each in run.params for name in each.opts if name.startswith("--")}
+    assert options - {"--help"} == set(re.findall(r"`(--[a-z-]+)`", text.split("## Flags")[1]))
 
 
 def test_every_file_of_a_run_is_documented() -> None:

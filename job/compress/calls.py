@@ -50,10 +50,9 @@ class InstructionCalls:
         ask, store = self.analyst.ask, RayAnswers(self.analyst.answers)
         name = kept_name(own, ask.best_model)
         kept = None if ask.since is not None else decode(await store.learned(name), own)
-        if kept is not None:
-            return kept
-        outcome = await self._ask(own)
+        outcome = kept or await self._ask(own)
         if outcome.reason != "provider":
+            # Kept anew, too: what is used must not be forgotten (keep_days), or be worded anew.
             await store.keep_learned(name, encode(outcome))
         return outcome
 
