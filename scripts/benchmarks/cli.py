@@ -14,6 +14,7 @@ from pathlib import Path
 from scripts.benchmarks import (
     answers,
     bad_day,
+    compare,
     deadline,
     flat_memory,
     fold,
@@ -32,6 +33,7 @@ from scripts.benchmarks import (
 _BENCHMARKS = {
     "seed-day": seed_day,
     "bad-day": bad_day,
+    "compare": compare,
     "kill-day": kill_day,
     "deadline": deadline,
     "answers": answers,
