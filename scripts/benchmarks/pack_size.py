@@ -47,9 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def best_fixed(fixed: Sequence[Asked]) -> Asked:
-    """The fastest of those that lose no more rows than the controller allows."""
+    """The fastest of those that lose no more rows than the controller allows, if any does."""
     good = [asked for asked in fixed if asked.share <= MOST_AGAIN]
-    return min(good, key=lambda asked: asked.minutes)
+    return min(good or fixed, key=lambda asked: asked.minutes)
 
 
 def bars_of(setting: Setting, fixed: Sequence[Asked], found: Sequence[Asked]) -> list[Bar]:

@@ -1,0 +1,26 @@
+"""What the benchmark of pack sizes compares with."""
+
+from __future__ import annotations
+
+from job.estimates_kept import RunEstimates
+from scripts.benchmarks.pack_size import SETTINGS, bars_of, best_fixed
+from scripts.benchmarks.pack_size_asking import Asked
+
+
+def took(minutes: float, again: int, unanswered: int = 0) -> Asked:
+    return Asked(minutes, 10, 1000, 1000, again, unanswered, RunEstimates("run", 0.0), {})
+
+
+def test_the_best_fixed_size_is_the_fastest_that_loses_no_more_than_is_allowed() -> None:
+    fixed = [took(9.0, 1), took(4.0, 8), took(3.0, 21)]
+    assert best_fixed(fixed) is fixed[1]
+    assert best_fixed(fixed[2:]) is fixed[2]
+
+
+def test_a_run_slower_than_that_by_more_than_a_tenth_fails() -> None:
+    fixed = [took(9.0, 1), took(4.0, 8), took(3.0, 21)]
+    good, slow = took(4.4, 9), took(4.5, 9)
+    assert all(bar.holds for bar in bars_of(SETTINGS[2], fixed, (good, good)))
+    assert [bar.holds for bar in bars_of(SETTINGS[2], fixed, (slow, good))] == [True, False, True]
+    lost = bars_of(SETTINGS[2], fixed, (good, took(4.0, 9, unanswered=1)))
+    assert not lost[0].holds
