@@ -65,9 +65,9 @@ class InstructionCalls:
             async with asyncio.timeout(self._patience()):
                 return await Shortener(asker, self.busy).shorten(own)
         except TimeoutError:
-            return Outcome(own, "provider", "no answer in time")
+            return Outcome(own, "provider", ("no answer in time",))
         except AskError as error:
-            return Outcome(own, "provider", error.message)
+            return Outcome(own, "provider", (error.message,))
         finally:
             await asker.aclose()
 

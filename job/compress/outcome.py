@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import orjson
 
+from job.mask.masking import Masker
 from job.own_instructions import own_hash
 from serve.ask import tokens
 from serve.ask.ask import CallCounts
@@ -20,6 +21,8 @@ VERSION = 1
 changes."""
 LONG_CHARACTERS = 500
 """Instructions of no more have little to save."""
+SHOWN_CHARACTERS = 80
+"""Of each part of a detail."""
 LEAST_SAVING = 0.05
 """Share of the tokens below which shorter instructions are not worth another wording."""
 
@@ -31,12 +34,13 @@ provider could not be asked (only this is not kept)."""
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of it. `reason` None: `text` is the short form. `detail`: an example of what was
-    wrong; `rules`: how many the model was asked about; `recalled`: in an earlier run."""
+    """What came of it. `reason` None: `text` is the short form. `detail`: a rule that did not pass
+    and what was made of it, or the provider's words; `rules`: how many the model was asked about;
+    `recalled`: in an earlier run."""
 
     text: str
     reason: Reason | None
-    detail: str = ""
+    detail: tuple[str, ...] = ()
     rules: int = 0
     recalled: bool = False
 
@@ -67,20 +71,23 @@ def decode(value: bytes | None, own: str) -> Outcome | None:
         text = own if data["reason"] is not None else data["short"]
         if not (isinstance(text, str) and text):
             return None
-        return Outcome(text, data["reason"], str(data["detail"]), int(data["rules"]), recalled=True)
+        detail = tuple(map(str, data["detail"]))
+        return Outcome(text, data["reason"], detail, int(data["rules"]), recalled=True)
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
         return None
 
 
-def saving(own: str, outcome: Outcome, packs: int, spent: CallCounts) -> dict[str, Any]:
+def saving(
+    own: str, outcome: Outcome, packs: int, spent: CallCounts, masker: Masker
+) -> dict[str, Any]:
     """What the outcome did for a run of `packs` calls with instructions, in tokens as we count
     them: before and after, saved in all these calls, and `tokens_spent` on shortening in this run
-    (as the provider counts them)."""
+    (as the provider counts them). What is shown of the text is masked."""
     before, after = tokens.count(own), tokens.count(outcome.text)
     return {
         "used": outcome.reason is None,
         "reason": outcome.reason,
-        "detail": outcome.detail or None,
+        "detail": _shown(outcome, masker),
         "rules": outcome.rules,
         "recalled": outcome.recalled,
         "tokens_before": before,
@@ -90,3 +97,13 @@ def saving(own: str, outcome: Outcome, packs: int, spent: CallCounts) -> dict[st
         "tokens_spent": spent.tokens_in + spent.tokens_out,
         "requests": spent.requests,
     }
+
+
+def _shown(outcome: Outcome, masker: Masker) -> str | None:
+    """The detail as it may be shown: masked first, so that no cut hides what is private."""
+    parts = []
+    for part in outcome.detail:
+        masked = masker.mask(part)[0]
+        shown = masked if len(masked) <= SHOWN_CHARACTERS else f"{masked[: SHOWN_CHARACTERS - 1]}…"
+        parts.append(shown if outcome.reason == "provider" else f"“{shown}”")
+    return " → ".join(parts) or None

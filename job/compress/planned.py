@@ -61,8 +61,8 @@ def plan_instructions(
         return Planned(
             outcome.text, False, f"{after:,} tokens a call, by an earlier run, not {size}"
         )
-    said = compression_words(saving(own, outcome, 0, CallCounts()), Words("en"))
-    return Planned(own, False, f"{size}; made shorter: {masker.mask(said)[0]}")
+    said = compression_words(saving(own, outcome, 0, CallCounts(), masker), Words("en"))
+    return Planned(own, False, f"{size}; made shorter: {said}")
 
 
 def _to_come(own: str, provider: Provider) -> str:

@@ -31,8 +31,6 @@ from serve.ask.contract import Request
 
 ROUNDS = 2
 """Rules whose short form does not pass are asked about once more."""
-SHOWN_CHARACTERS = 80
-"""Of each side of the example of what was wrong."""
 _NO_ANSWER = "no answer"
 _MARK = re.compile(r"^(?:[-*+•]\s+|[，,；;、。]\s*)+")
 _END = re.compile(r"[.!。！；;\s]+$")
@@ -69,12 +67,13 @@ class Shortener:
             name = next(iter(tries.wrong))
             silent = all(said == [_NO_ANSWER] for said in tries.wrong.values())
             reason: Reason = "unanswered" if silent else "lost"
-            return Outcome(own, reason, _example(rules[name], tries.short.get(name)), tries.asked)
+            made = [tries.short[name]] if name in tries.short else []
+            return Outcome(own, reason, (rules[name], *made), tries.asked)
         changed = {name: text for name, text in tries.short.items() if text != rules[name]}
         judged = await self._judge_all({n: (rules[n], text) for n, text in changed.items()}, spoken)
         for name, same in judged.items():
             if not same:
-                return Outcome(own, "judged", _example(rules[name], changed[name]), tries.asked)
+                return Outcome(own, "judged", (rules[name], changed[name]), tries.asked)
         by_place = {places[int(name) - 1]: changed[name] for name in judged}
         text = join(pieces, by_place)
         if tokens.count(text) > (1 - LEAST_SAVING) * tokens.count(own):
@@ -135,13 +134,3 @@ def _tidy(text: str, rule: str) -> str:
     if not _END.search(rule):
         short = _END.sub("", short)
     return short if tokens.count(short) < tokens.count(rule) else rule
-
-
-def _example(rule: str, short: str | None) -> str:
-    """A rule and what the model made of it, if anything."""
-    shown = [
-        f"“{part}”" if len(part) <= SHOWN_CHARACTERS else f"“{part[: SHOWN_CHARACTERS - 1]}…”"
-        for part in (rule, short)
-        if part is not None
-    ]
-    return " → ".join(shown)

@@ -25,18 +25,16 @@ def told(
     settings: Settings, plan: RunPlan, calls: InstructionCalls | None, packs: int
 ) -> dict[str, Any]:
     """What run.json says: `instructions`, the hash of what the model was told in `packs` calls, and
-    `own_instructions`, None where there are none."""
+    `own_instructions`, None where there are none, or nobody who was told."""
     own = settings.own_instructions
     shown = shown_instructions(own, plan.masker)
-    if shown is None:
+    if shown is None or settings.provider is None:
         return {"own_instructions": None}
     compression: dict[str, Any] | None = None
     used = own
     if calls is not None:
         used = calls.outcome.text
-        compression = saving(own, calls.outcome, packs, calls.counts)
-        if compression["detail"]:
-            compression["detail"] = plan.masker.mask(compression["detail"])[0]
+        compression = saving(own, calls.outcome, packs, calls.counts, plan.masker)
     return {
         "instructions": instructions_hash(plan.language, used),
         "own_instructions": shown | {"compression": compression},

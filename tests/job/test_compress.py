@@ -23,6 +23,7 @@ from job.compress.asking import (
 )
 from job.compress.outcome import Outcome, decode, encode, kept_name, saving
 from job.compress.shorten import Shortener
+from job.mask.masking import Masker
 from serve.ask import tokens
 from serve.ask.ask import Asker, CallCounts
 from serve.ask.errors import AskError
@@ -105,7 +106,8 @@ def test_a_model_that_forgets_is_not_believed(own: str, forgets: int) -> None:
     outcome, counts = shortened_by(own, forgets_rules=forgets)
     assert outcome.text == own
     assert outcome.reason == "lost"
-    assert outcome.detail.startswith("“")
+    assert outcome.detail[0] in own.replace("\n", " ")
+    assert len(outcome.detail) == 2
     assert counts.requests == 2
 
 
@@ -115,7 +117,7 @@ def test_a_model_that_leaves_rules_out_is_not_believed() -> None:
     )
     outcome, _ = shortened_by(rules, forgets_rules=14)
     assert (outcome.text, outcome.reason) == (rules, "unanswered")
-    assert outcome.detail == "“Please note that the thing called a is normal”"
+    assert outcome.detail == ("Please note that the thing called a is normal",)
 
 
 def test_short_instructions_are_not_asked_about() -> None:
@@ -217,7 +219,7 @@ def test_the_schemas_are_strict() -> None:
     "outcome",
     [
         Outcome("short {0}\n- 规则", None, rules=3),
-        Outcome("own", "lost", "“a” → “b”", 3),
+        Outcome("own", "lost", ("a", "b"), 3),
         Outcome("own", "saves_nothing"),
     ],
 )
@@ -248,8 +250,21 @@ def test_another_text_or_model_is_kept_under_another_name() -> None:
 def test_the_saving_is_what_it_saved_and_what_it_took() -> None:
     own, short = "please " * 100, "please " * 60
     spent = CallCounts(requests=2, tokens_in=300, tokens_out=80)
-    said = saving(own, Outcome(short, None, rules=4), 50, spent)
+    masker = Masker(b"k" * 32)
+    said = saving(own, Outcome(short, None, rules=4), 50, spent, masker)
     per_call = said["tokens_before"] - said["tokens_after"]
     assert per_call == tokens.count(own) - tokens.count(short)
     assert (said["tokens_saved"], said["tokens_spent"]) == (50 * per_call, 380)
-    assert saving(own, Outcome(own, "lost"), 50, spent)["tokens_saved"] == 0
+    assert saving(own, Outcome(own, "lost"), 50, spent, masker)["tokens_saved"] == 0
+
+
+def test_what_is_shown_of_a_rule_is_masked_before_it_is_cut() -> None:
+    masker = Masker(b"k" * 32)
+    rule = "x" * 65 + " li.wei@example.org must be asked"
+    for reason, first in (("lost", "“xxx"), ("provider", "xxx")):
+        outcome = Outcome("own", reason, (rule, "ask"))  # type: ignore[arg-type]
+        shown = saving("own", outcome, 1, CallCounts(), masker)["detail"]
+        assert shown.startswith(first)
+        assert " → " in shown
+        assert "li.wei" not in shown
+        assert "<email-" in shown

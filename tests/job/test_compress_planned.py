@@ -79,7 +79,7 @@ def test_what_an_earlier_run_made_is_what_the_run_will_use(tmp_path: Path) -> No
     text, pending, words = planned(made, known)
     assert (text, pending) == (SHORT, False)
     assert "tokens a call, by an earlier run, not" in words
-    outcome = Outcome(own, "judged", "“ask li.wei@example.org” → “ask”", 4)
+    outcome = Outcome(own, "judged", ("ask li.wei@example.org", "ask"), 4)
     text, pending, words = planned(made, Kept(**{kept_name(own, "m"): encode(outcome)}))
     assert (text, pending) == (own, False)
     assert "told as written" in words
@@ -113,6 +113,7 @@ def test_instructions_that_leave_no_room_are_named(tmp_path: Path) -> None:
 
 def test_the_built_in_analyst_does_not_hear_them(tmp_path: Path) -> None:
     made = replace(settings(tmp_path), provider=None)
+    assert told(made, plan_run(made, keep=True), None, 0) == {"own_instructions": None}
     assert any(
         "instructions of fupan.yaml are not used" in w for w in plan_run(made, True).warnings
     )
@@ -139,14 +140,14 @@ def test_every_outcome_has_its_words(language: Any) -> None:
     assert instruction_rows(None, words) == []
     assert len(instruction_rows(own | {"compression": None}, words)) == 1
     for reason in get_args(Reason):
-        outcome = Outcome(ENGLISH, reason, "{x} | y", 1)
-        said = saving(ENGLISH, outcome, 50, spent)
+        outcome = Outcome(ENGLISH, reason, ("{x} | y",), 1)
+        said = saving(ENGLISH, outcome, 50, spent, MASKER)
         rows = instruction_rows(own | {"compression": said}, words)
         assert len(rows) == 2
         assert "400" in rows[1][1]
     for recalled in (False, True):
         outcome = Outcome(SHORT, None, rules=4, recalled=recalled)
-        said = saving(ENGLISH, outcome, 50, CallCounts() if recalled else spent)
+        said = saving(ENGLISH, outcome, 50, CallCounts() if recalled else spent, MASKER)
         text = instruction_rows(own | {"compression": said}, words)[1][1]
         assert f"{said['tokens_saved']:,}" in text
         assert ("400" in text) is not recalled
@@ -155,6 +156,7 @@ def test_every_outcome_has_its_words(language: Any) -> None:
 def test_a_model_that_was_not_believed_is_a_warning() -> None:
     cases: list[tuple[Reason, bool]] = [("lost", True), ("provider", True), ("short", False)]
     for reason, warned in cases:
-        outcome = Outcome(ENGLISH, reason, "“a” → “b”")
-        said = {"own_instructions": {"compression": saving(ENGLISH, outcome, 0, CallCounts())}}
+        outcome = Outcome(ENGLISH, reason, ("a", "b"))
+        compression = saving(ENGLISH, outcome, 0, CallCounts(), MASKER)
+        said = {"own_instructions": {"compression": compression}}
         assert bool(compression_warnings(said)) is warned
