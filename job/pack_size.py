@@ -287,6 +287,8 @@ class PackSize:
             )
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             return cls(rates, fixed)
+        known.step = min(known.step, max(0, known._top()))
+        known._changes[0]["tokens"] = known.wire["fast"]
         for seen in known._seen.values():
             seen.fade(min(1.0, ROWS_REMEMBERED / max(seen.rows, 1.0)))
         for bar in known._bars.values():

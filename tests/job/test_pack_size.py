@@ -91,7 +91,9 @@ def test_it_never_leaves_what_makes_sense_and_what_the_context_holds(
         assert LEAST_TOKENS <= size.wire["fast"] <= max(5000, context)
         assert size.wire["slow"] == size.wire["fast"] * 4 // 5
     learned = json.loads(json.dumps(size.state()))
-    assert PackSize.from_state(learned, size.rates).wire == size.wire
+    again = PackSize.from_state(learned, size.rates)
+    assert LEAST_TOKENS <= again.wire["fast"] <= size.wire["fast"]
+    assert again.facts()["changes"] == [{"rows": 0, "tokens": again.wire["fast"]}]
     assert json.loads(json.dumps(size.facts()))["tokens"]["fast"] == size.wire["fast"]
 
 
@@ -198,6 +200,13 @@ def test_the_next_run_begins_where_this_one_came_to() -> None:
     assert known.wire["fast"] == HELD
     assert second.run(2000, known) < before
     assert set(second.sizes) == {HELD}
+
+
+def test_what_was_found_for_a_bigger_context_is_cut_to_the_present_one() -> None:
+    size = PackSize(REQUESTS)
+    World(REQUESTS).run(2000, size)
+    smaller = Rates(rpm=60, tpm=None, concurrency=20, context=8192)
+    assert PackSize.from_state(size.state(), smaller).wire["fast"] == 5000
 
 
 def test_a_bad_day_of_long_ago_is_forgotten() -> None:
