@@ -18,8 +18,10 @@ import ray
 
 from job.analyse.analyst import AnalyseSettings
 from job.analyse.dispatch import Dispatcher
+from job.analyse.learned import estimates_name
 from job.compare.comparison import Comparison
 from job.errors import StoppedEarly
+from job.estimates_kept import decode_kept, earlier_of
 from job.pack import Mode
 from job.planning import RunPlan
 from job.report.trial import reason_in_words
@@ -34,7 +36,6 @@ from serve.ask.settings import key_variable
 from serve.ask.spend_actor import RaySpend
 
 FILE = "canary.json"
-_MODES: tuple[Mode, Mode] = ("single", "packed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +95,7 @@ def send_canary(
     drawn = draw(plan.slices, plan.cleaning, share, sampled)
     if not drawn.records:
         return None
-    single, packed = (
-        Way(mode, analyst.provider, replace(analyst.ask, mode=mode), analyst.pack_tokens)
-        for mode in _MODES
-    )
-    trial = Trial(single, packed)
+    trial = Trial(_way("single", analyst), _way("packed", analyst))
     try:
         first, second, again = asyncio.run(_ask(trial, drawn, analyst))
     except StoppedEarly as error:
@@ -111,17 +108,28 @@ def send_canary(
     return canary
 
 
+def _way(mode: Mode, analyst: AnalyseSettings) -> Way:
+    ask = replace(analyst.ask, mode=mode)
+    kept = ray.get(analyst.answers.learned.remote(estimates_name(analyst.provider, ask)))
+    earlier = earlier_of(decode_kept(kept))
+    return Way(mode, analyst.provider, ask, analyst.pack_tokens, earlier)
+
+
 async def _ask(trial: Trial, drawn: Drawn, analyst: AnalyseSettings) -> Sides:
     provider = analyst.provider
     permits = RayPermits(provider.base_url, key_variable(provider), provider.limits.to_limits())
     spend = RaySpend(analyst.spend)
-    return await trial.ask(drawn.records, permits, spend, _posting(analyst))
+    return await trial.ask(drawn.records, permits, spend, _posting(analyst, drawn.distinct))
 
 
-def _posting(analyst: AnalyseSettings) -> Watch:
-    """Tells the board how far the canary is, and hears from it whether to stop."""
+def _posting(analyst: AnalyseSettings, records: int) -> Watch:
+    """Tells the board how far the canary is, and hears from it whether to stop. `records`: about
+    how many the run has, for which time must be left before its deadline."""
+    deadline = analyst.deadline
+    until = None if deadline is None else deadline.asking_ends(records)
 
     async def post(name: str, dispatcher: Dispatcher) -> None:
+        dispatcher.time_left.until = until
         stop = await analyst.board.post.remote(
             f"canary: {name}",
             dispatcher.progress,

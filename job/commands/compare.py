@@ -18,6 +18,7 @@ from typing import Any, Literal
 from rich.console import Console
 
 from job.analyse.dispatch import Dispatcher
+from job.analyse.learned import estimates_name
 from job.analyse.stored import AskSettings
 from job.asking import ask_settings
 from job.cluster import cluster
@@ -25,8 +26,9 @@ from job.compare.comparison import Comparison
 from job.compare.table import table
 from job.config import Settings
 from job.errors import JobError, StoppedEarly, TooManyFailed, UsageError
+from job.estimates_kept import Earlier, decode_kept, earlier_of
 from job.own_instructions import own_hash, read_instructions
-from job.planning import RunPlan, plan_run
+from job.planning import RunPlan, open_answers, plan_run
 from job.prices import check_cap, known_prices
 from job.printable import printable
 from job.report.trial import reason_in_words
@@ -173,7 +175,7 @@ def _ways(settings: Settings, provider: Provider, plan: RunPlan, asked: Asked) -
     ask = ask_settings(settings, plan)
 
     def way(name: str, ask: AskSettings) -> Way:
-        return Way(name, provider, ask, settings.pack_tokens)
+        return Way(name, provider, ask, settings.pack_tokens, _earlier(settings, provider, ask))
 
     if asked.model is not None:
         if asked.model == settings.model:
@@ -187,6 +189,14 @@ def _ways(settings: Settings, provider: Provider, plan: RunPlan, asked: Asked) -
         name = "own instructions" if ask.own else "no own instructions"
         return way(name, ask), way("other instructions", replace(ask, own=own))
     return way("single", replace(ask, mode="single")), way("packed", replace(ask, mode="packed"))
+
+
+def _earlier(settings: Settings, provider: Provider, ask: AskSettings) -> Earlier:
+    """What runs have learned of asking so: packs are then as big as in the next one."""
+    if not settings.answers.exists():
+        return Earlier()
+    with open_answers(settings) as answers:
+        return earlier_of(decode_kept(answers.learned(estimates_name(provider, ask))))
 
 
 def _purse(settings: Settings, provider: Provider, trial: Trial) -> Purse:

@@ -46,6 +46,7 @@ from job.records import Lane, Record, table_to_records
 from job.run_folder import RunFolder
 from job.sampling import sample_bound
 from job.storage.place import Place
+from job.trial.trial import calls_foretold
 from serve.ask.answers_repair import LastingAnswers
 from serve.ask.contract import Request
 from serve.ask.settings import Prices, Provider
@@ -131,6 +132,9 @@ def preview(settings: Settings, console: Console, quiet: bool) -> Preview:
         _count(plan, folder, found)
     window = settings.since, settings.until
     found.warnings = [*plan.warnings, *closing_warnings(asdict(found), window, {})]
+    if settings.canary is not None and found.to_ask:
+        more = calls_foretold(settings.canary, found.records - found.folded)
+        found.warnings.append(f"--canary makes {more:,} calls of one record more than these")
     return found
 
 

@@ -55,8 +55,12 @@ def draw(
     for found in spread(_lowest_of_slice, parts, sampled):
         lowest.add(found.records, found.digests)
     distinct = lowest.distinct()
-    wanted = min(max(round(share * distinct), LEAST), MOST)
-    return Drawn(tuple(lowest.records[:wanted]), distinct)
+    return Drawn(tuple(lowest.records[: drawn_of(share, distinct)]), distinct)
+
+
+def drawn_of(share: float, distinct: int) -> int:
+    """How many of so many are drawn, where there are enough."""
+    return min(max(round(share * distinct), LEAST), MOST)
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from job.compare.meaning import Meaning
 from job.embed import open_embedder
 from job.records import Record
 from job.themes.calibrate import space_of
+from job.trial.draw import drawn_of
 from job.trial.ways import Kept, Watch, Way, ask_way
 from serve.ask.limiter_host import Permits
 from serve.ask.spend_host import Spend
@@ -70,6 +71,12 @@ class Trial:
     ) -> Side:
         store = self.kept.setdefault(way.name, Kept())
         return await ask_way(way, records, permits, spend, store, watch)
+
+
+def calls_foretold(share: float, distinct: int) -> int:
+    """Calls one by one of a trial in both modes, of a `share` (0 to 1) of so many records."""
+    records = min(drawn_of(share, distinct), distinct)
+    return records + part_of(records)
 
 
 def part_of(records: int) -> int:

@@ -17,6 +17,7 @@ from job.analyse.stored import AskSettings
 from job.compare.comparison import Side
 from job.compare.positions import Place
 from job.errors import StoppedEarly, UsageError
+from job.estimates_kept import Earlier
 from job.pack import Item
 from job.prices import known_prices
 from job.records import Record
@@ -37,12 +38,14 @@ it."""
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way of asking, and what to call it. `pack_tokens`: None where it finds itself."""
+    """A way of asking, and what to call it. `pack_tokens`: None where it finds itself; `earlier`:
+    what earlier runs have learned of it, so that packs are as big as in a run."""
 
     name: str
     provider: Provider
     ask: AskSettings
     pack_tokens: int | None
+    earlier: Earlier = field(default_factory=Earlier)
 
 
 @dataclass(slots=True)
@@ -121,6 +124,7 @@ async def ask_way(
     dispatcher = make_dispatcher(
         way.provider, way.ask, way.pack_tokens, permits, store, spend=meter
     )
+    dispatcher.learning.begin_with(way.earlier)
     places = Places()
     dispatcher.witness = places.see
     running = asyncio.create_task(dispatcher.run())
