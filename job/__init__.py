@@ -11,6 +11,8 @@ fold        equal records -> one              history     earlier runs, known pr
 analyse     records -> answers of a model     report      counts -> pages and files
 extractive  the same by rules                 storage     files here and on object storage
 
+estimates   what answers and calls take, learned in a run and kept for the next (estimates*.py,
+            reserve.py, call_seconds.py)
 trial       the same records asked in two ways; compare: how far the answers agree; canary.py: a
             trial before a run
 commands    what stands behind `fupan plan`, `check`, `show`, ...; cli.py: the command itself

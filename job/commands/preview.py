@@ -181,7 +181,7 @@ class _Asked:
         found.packs, found.naming = dict(packs.packs), len(naming)
         found.pack_tokens, found.first_request = self.fit.wire["fast"], packs.first
         found.earlier_runs = earlier.runs
-        found.bounded = bound_by(taken, limits)
+        found.bounded = bound_by(taken, limits) if sent else ""
         self._tell(taken, packs.by_model or Counter({ask.best_model: 1}))
 
     def _to_ask(
