@@ -122,15 +122,22 @@ def _alternatives() -> tuple[re.Pattern[str], Mapping[str, str]]:
         for word in words:
             names.setdefault(word, name)
     names |= _SIGNS
-    parts = [_expression(word) for word in sorted(names, key=len, reverse=True)]
-    return re.compile("|".join([r"\b\w+n['’]t\b", *parts])), names
+    longest_first = sorted(names, key=len, reverse=True)
+    english = [word for word in longest_first if "a" <= word[0] <= "z"]
+    others = [word for word in longest_first if word not in english]
+    # What they can begin with, first: most places of a text begin none.
+    parts = [
+        rf"\b(?=[a-z])(?:\w+n['’]t\b|{'|'.join(map(_expression, english))})",
+        f"(?=[{''.join(sorted({word[0] for word in others}))}])"
+        f"(?:{'|'.join(map(re.escape, others))})",
+    ]
+    # By ASCII a word of English ends where Chinese begins.
+    return re.compile("|".join(parts), re.ASCII), names
 
 
 def _expression(word: str) -> str:
     expression = re.escape(word.removesuffix(" #")).replace(r"\ ", r"\s+")
-    if not word.isascii() or not word[0].isalpha():
-        return expression
-    return rf"\b{expression}\b" + (r"(?=\s*[$¥€£￥]?\s*\d)" if word.endswith("#") else "")
+    return rf"{expression}\b" + (r"(?=\s*[$¥€£]?\s*\d)" if word.endswith("#") else "")
 
 
 _PATTERN, _NAMES = _alternatives()

@@ -33,7 +33,8 @@ _NUMBER_WORDS: Mapping[str, str] = {
     "million": "1000000",
 }
 _NUMBER_WORD = re.compile(
-    rf"\b(?<!no\s)(?<!any)(?<!some)(?:{'|'.join(_NUMBER_WORDS)})\b(?!\s+(?:of|another|by|who|that)\b)"
+    rf"\b(?<!no\s)(?<!any)(?<!some)(?:{'|'.join(_NUMBER_WORDS)})\b(?!\s+(?:of|another|by|who|that)\b)",
+    re.ASCII,
 )
 _DIGITS = "零一二三四五六七八九"
 _TENS: Mapping[str, int] = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "亿": 100_000_000}
@@ -104,7 +105,8 @@ _GRADE_WORDS: Mapping[str, str] = {
 GRADE = re.compile(
     rf"\b(?:{'|'.join(word for word in _GRADE_WORDS if word.isascii())})\b"
     rf"|{'|'.join(word for word in _GRADE_WORDS if len(word) > 1 and not word.isascii())}"
-    r"|[高中低](?=$|[\s，。；、,;.)）”」]|级|等|危|风险|优先)"
+    r"|[高中低](?=$|[\s，。；、,;.)）”」]|级|等|危|风险|优先)",
+    re.ASCII,  # a word of English ends where Chinese begins
 )
 """An outcome or a severity, in lower case."""
 
