@@ -6,10 +6,12 @@ sizes, never made up.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from job.pack import MARGIN_TOKENS
+from job.pack_evidence import counts
 from serve.ask.permit import LimiterStats
 from serve.ask.settings import Provider
 
@@ -76,6 +78,14 @@ class Means:
     tokens_out: float = 0.0
     seconds: float = 0.0
 
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> Means:
+        """As they were kept (`asdict`). Raises ValueError for what are no means."""
+        means = cls(**counts(kept))
+        if means.calls and not min(means.rows, means.wire, means.tokens_out):
+            raise ValueError("calls without records or answers")
+        return means
+
     def add(self, pack: Pack) -> None:
         """One more."""
         self.calls += 1
@@ -128,7 +138,7 @@ class Cost:
         measured = own.seconds * weight / (START_TOKENS * own.calls + own.wire)
         return (measured * own.calls + expected * TRUST_CALLS) / (own.calls + TRUST_CALLS)
 
-    def of(self, step: int, wire: float, again: float, rates: Rates) -> dict[Limit, float]:
+    def by_limit(self, step: int, wire: float, again: float, rates: Rates) -> dict[Limit, float]:
         """Seconds per good record under each limit, for packs of `wire` tokens of whose rows the
         share `again` has to be asked again.
 
@@ -148,6 +158,12 @@ class Cost:
             "tokens": tokens * 60 / rates.tpm if rates.tpm else 0.0,
             "latency": calls * self.seconds(step, wire) / max(1, rates.concurrency),
         }
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any]) -> Cost:
+        """As `state` has it. Raises KeyError, TypeError or ValueError for what is none."""
+        by_size = {int(step): Means.of(kept) for step, kept in state["by_size"].items()}
+        return cls(Means.of(state["all"]), by_size)
 
     def state(self) -> dict[str, Any]:
         """As JSON."""

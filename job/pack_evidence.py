@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 PRIOR_BAD, PRIOR_ROWS = 1.0, 50.0
 """Before anything was seen a size is held for as bad as the article's 6,000 tokens (2.1 % of rows
@@ -34,6 +35,14 @@ SURE_BAD, SURE_GOOD = 1.0, 1.28
 below it to be fine (90 of 100)."""
 
 
+def counts(kept: Mapping[str, Any]) -> dict[str, float]:
+    """Numbers that count something, by name. Raises ValueError."""
+    numbers = {str(name): float(value) for name, value in kept.items()}
+    if not all(0 <= value < math.inf for value in numbers.values()):
+        raise ValueError("a count is negative or no number")
+    return numbers
+
+
 @dataclass(slots=True)
 class Evidence:
     """Packs of one size. `bad`: rows asked again, at most BAD_A_PACK of a reply; `cut`: the part of
@@ -42,6 +51,14 @@ class Evidence:
     rows: float = 0.0
     bad: float = 0.0
     cut: float = 0.0
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> Evidence:
+        """As it was kept (`asdict`). Raises ValueError for what is no evidence."""
+        seen = cls(**counts(kept))
+        if not seen.cut <= seen.bad <= seen.rows:
+            raise ValueError("more rows are bad than there are")
+        return seen
 
     def add(self, rows: int, again: int, whole: bool) -> None:
         """A pack of `rows` came back, `again` of them have to be asked again."""

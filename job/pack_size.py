@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from job.pack import WIRE_TOKENS
-from job.pack_cost import Cost, Limit, Means, Pack, Rates
+from job.pack_cost import Cost, Limit, Pack, Rates
 from job.pack_evidence import TRIED_ROWS, Evidence, Judgement, Shares
 from job.records import Lane
 
@@ -199,7 +199,7 @@ class PackSize:
 
     def _limits(self, step: int, shares: Shares) -> dict[Limit, float]:
         wire = min(tokens_of(step), max(self._cost.most(self.rates), LEAST_TOKENS))
-        return self._cost.of(step, wire, shares.hoped(step), self.rates)
+        return self._cost.by_limit(step, wire, shares.hoped(step), self.rates)
 
     def _too_long(self, step: int) -> bool:
         return step > 0 and self._cost.seconds(step, tokens_of(step)) > MOST_SECONDS
@@ -236,10 +236,9 @@ class PackSize:
 
     def _lost_how(self, step: int) -> Why:
         """What packs from `step` on lost most of their rows by."""
-        bad = [seen for size, seen in self._seen.items() if size >= step]
-        return (
-            "cuts" if 2 * sum(seen.cut for seen in bad) > sum(seen.bad for seen in bad) else "rows"
-        )
+        seen = [one for size, one in self._seen.items() if size >= step]
+        cut, bad = sum(one.cut for one in seen), sum(one.bad for one in seen)
+        return "cuts" if cut > bad / 2 else "rows"
 
     def _note_change(self) -> None:
         self._changes.append({"rows": self.rows, "tokens": self.wire["fast"]})
@@ -279,12 +278,9 @@ class PackSize:
             return cls(rates, fixed)
         try:
             known = cls(rates, fixed, min(max(_FIRST, int(state["step"])), _LAST))
-            known._seen = {_step(key): Evidence(**_counts(e)) for key, e in state["seen"].items()}
-            known._bars = {_step(key): _Bar(int(n)) for key, n in state["bars"].items()}
-            known._cost = Cost(
-                Means(**_counts(state["cost"]["all"])),
-                {_step(key): Means(**_counts(e)) for key, e in state["cost"]["by_size"].items()},
-            )
+            known._seen = {_step(key): Evidence.of(kept) for key, kept in state["seen"].items()}
+            known._bars = {_step(key): _Bar(int(times)) for key, times in state["bars"].items()}
+            known._cost = Cost.of(state["cost"])
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             return cls(rates, fixed)
         known.step = min(known.step, max(0, known._top()))
@@ -303,11 +299,3 @@ def _step(key: str) -> int:
     if not _FIRST <= step <= _LAST:
         raise ValueError(f"no step of the grid: {key}")
     return step
-
-
-def _counts(kept: Mapping[str, Any]) -> dict[str, float]:
-    """Numbers that count something. Raises ValueError."""
-    counts = {str(name): float(value) for name, value in kept.items()}
-    if not all(0 <= value < math.inf for value in counts.values()):
-        raise ValueError("a count is negative or no number")
-    return counts

@@ -241,6 +241,20 @@ def test_a_bad_day_of_long_ago_is_forgotten() -> None:
             "bars": {},
             "cost": {"all": {}, "by_size": {}},
         },
+        {
+            "version": 1,
+            "step": 1,
+            "seen": {"1": {"rows": 5, "bad": 50, "cut": 0}},
+            "bars": {},
+            "cost": {"all": {}, "by_size": {}},
+        },
+        {
+            "version": 1,
+            "step": 1,
+            "seen": {},
+            "bars": {},
+            "cost": {"all": {"calls": 3}, "by_size": {}},
+        },
     ],
 )
 def test_what_no_run_wrote_is_no_reason_to_fail(state: dict[str, Any] | None) -> None:
