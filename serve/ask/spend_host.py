@@ -45,7 +45,7 @@ class Purse:
 
 def cap_words(purse: Purse) -> str:
     """Why a run stops that may spend no more."""
-    return f"the cap of {purse.cap} {purse.currency} (--max-spend) is reached"
+    return f"the cap of {purse.cap} {purse.currency} is reached"
 
 
 @dataclass(frozen=True, slots=True)

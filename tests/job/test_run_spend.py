@@ -1,0 +1,72 @@
+"""Runs under a cap, on a real Ray cluster: stopped by it, and gone on with."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import orjson
+import pytest
+import yaml
+
+from serve.simulated import Settings, SimulatedProvider
+from tests.command import fupan, read_json
+from tests.job.test_run_again import write_logs
+
+pytestmark = pytest.mark.ray
+
+PRICES = {"currency": "CNY", "input": "2.5", "output": "10"}
+CAP, MORE = Decimal("0.10"), Decimal("2.00")
+
+
+def test_a_run_stops_at_its_cap_and_goes_on_under_a_higher_one(tmp_path: Path) -> None:
+    write_logs(tmp_path / "logs", 2, 300)
+    out, config = tmp_path / "retro", tmp_path / "fupan.yaml"
+    billed = {"simulated": {name: PRICES[name] for name in ("input", "output")}}
+    priced = Settings.model_validate(
+        {"prices": billed, "bill_lost": True, "fault_schedule": {2: "server_error"}}
+    )
+    with SimulatedProvider(priced) as provider:
+        section = {
+            "base_url": provider.base_url,
+            "models": ["simulated"],
+            "prices": PRICES,
+        }
+        settings = {
+            "providers": {"priced": section},
+            "run": {"language": "en"},
+            "inputs": [
+                {"path": str(tmp_path / "logs" / "0.log"), "label": "shop"},
+                {"path": str(tmp_path / "logs" / "1.log")},
+            ],
+        }
+        config.write_text(yaml.safe_dump(settings))
+        words = ("--config", config, "--out", out, "--answers", tmp_path / "answers.db")
+
+        stopped = fupan("run", *words, "--max-spend", str(CAP), "--json")
+        assert stopped.code == 4, stopped.err
+        bill = Decimal(provider.stats()["bill"])
+        assert 0 < bill <= CAP
+        cost = orjson.loads(stopped.out)["cost"]
+        assert bill <= Decimal(str(cost["cost"])) <= CAP
+        assert (cost["capped"], cost["currency"], cost["usd"]) == (True, "CNY", None)
+        assert "the same command with a higher --max-spend goes on" in stopped.err
+        top = "\n".join((out / "report.md").read_text().splitlines()[:12])
+        assert "may spend 0.10 CNY (--max-spend)" in top
+        requests = provider.stats()["requests"]
+
+        again = fupan("run", *words, "--max-spend", str(CAP))
+        assert again.code == 4, again.err
+        assert provider.stats()["requests"] == requests
+        assert "STOPPED EARLY: the cap of 0.1 CNY is reached" in again.out
+
+        done = fupan("run", *words, "--max-spend", str(MORE))
+        assert done.code == 0, done.err
+        bill = Decimal(provider.stats()["bill"])
+    report = read_json(out / "report.json")
+    cost = report["cost"]
+    assert bill <= Decimal(str(cost["cost"])) <= MORE
+    assert cost["cost_before"] > 0
+    assert set(cost["by_label"]) >= {"shop", "(none)"}
+    assert report["ledger"]["answered"] + report["ledger"]["recalled"] == 600
+    assert ", 0." in next(line for line in done.lines if line.startswith("spent: "))
