@@ -64,3 +64,13 @@ def test_a_model_that_forgets_rules_is_not_believed_and_the_run_goes_on(tmp_path
     assert compression["tokens_saved"] == 0
     assert "warning: --compress-instructions: No, told as written" in ended.err
     assert read_json(tmp_path / "one" / "ledger.json")["answered"] == 3
+
+
+def test_a_provider_that_refuses_the_rules_is_asked_about_the_records(tmp_path: Path) -> None:
+    settings = Settings.model_validate({"time_scale": 50.0, "poison": ["骑手"]})
+    with SimulatedProvider(settings) as server:
+        ended, method = run(tmp_path, server, "one")
+    compression = method["own_instructions"]["compression"]
+    assert (compression["used"], compression["reason"]) == (False, "provider")
+    assert "the model could not be asked" in ended.err
+    assert read_json(tmp_path / "one" / "ledger.json")["answered"] == 3
