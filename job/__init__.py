@@ -15,5 +15,6 @@ estimates   what answers and calls take, learned in a run and kept for the next 
             reserve.py, call_seconds.py)
 trial       the same records asked in two ways; compare: how far the answers agree; canary.py: a
             trial before a run
+compress    long instructions of a team (own_instructions.py) -> short ones with the same rules
 commands    what stands behind `fupan plan`, `check`, `show`, ...; cli.py: the command itself
 """

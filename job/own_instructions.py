@@ -24,13 +24,13 @@ _BYTES_A_CHARACTER = 4
 _NOT_TEXT = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
 
 
-def read_instructions(path: str | None) -> str:
-    """The text of the file at `path`; "" for None. Raises UsageError where it cannot be read, is
-    no text, is too long, or holds no word."""
+def read_instructions(path: str | None, flag: str = "--instructions") -> str:
+    """The text of the file at `path`, named by `flag`; "" for None. Raises UsageError where it
+    cannot be read, is no text, is too long, or holds no word."""
     if path is None:
         return ""
     file = Path(path).expanduser()
-    named = f"--instructions {file}"
+    named = f"{flag} {file}"
     if "://" in path:
         raise UsageError(f"{named}: name a file of this machine")
     try:

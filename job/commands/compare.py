@@ -183,7 +183,7 @@ def _ways(settings: Settings, provider: Provider, plan: RunPlan, asked: Asked) -
         other = replace(ask, model=asked.model, tiers=(asked.model,))
         return way(settings.model, ask), way(asked.model, other)
     if asked.instructions is not None:
-        own = read_instructions(asked.instructions)
+        own = read_instructions(asked.instructions, "--with-instructions")
         if own == ask.own:
             raise UsageError(f"--with-instructions {asked.instructions}: those are used already")
         name = "own instructions" if ask.own else "no own instructions"
