@@ -39,6 +39,7 @@ NAMES = {
     "station_start_ray": "启动工作进程",
     "station_sample": "抽样",
     "station_compress": "精简团队规则",
+    "station_canary": "先用一部分记录试成批提问",
     "station_ask": "读取、清洗与分析",
     "station_join": "合并相同记录",
     "station_themes": "归纳问题",

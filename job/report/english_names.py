@@ -40,6 +40,7 @@ NAMES = {
     "station_start_ray": "Starting the workers",
     "station_sample": "Drawing the sample",
     "station_compress": "Shortening the team’s rules",
+    "station_canary": "Trying packs on a part",
     "station_ask": "Reading, cleaning and asking",
     "station_join": "Joining equal records",
     "station_themes": "Grouping problems",
