@@ -52,7 +52,7 @@ _JOINING_CHINESE = re.compile(
     + "|[的了是把被则就也请而且及与]"
 )
 _LIGHT_CHINESE = re.compile("[要算会能应该需得再将予有用因为]+")
-"""What may stand between a negation and what it negates."""
+"""What may stand between a negation and what it negates, and may come and go."""
 _PARTS = re.compile(
     r"[,，;；:：.。!！?？()（）\[\]、\n\"“”「」]+|\b(?:and|or|but|nor)\b|或者|或是|或|以及|但是|但|而是|和"
 )
@@ -138,10 +138,10 @@ def words(text: str) -> list[str]:
     for word in _WORD.findall(_undecided(text)):
         if word[0].isascii():
             found += [word] if word not in _JOINING else []
-            continue
-        for run in word.split():
-            found += [run[i : i + 2] for i in range(len(run) - 1)]
-            found += [run] if len(run) == 1 and not _LIGHT_CHINESE.match(run) else []
+        elif len(word) > 1:
+            found += [word[i : i + 2] for i in range(len(word) - 1)]
+        elif not _LIGHT_CHINESE.match(word):
+            found.append(word)
     return found
 
 
