@@ -53,7 +53,9 @@ def read_everything(intake: Intake) -> ray.data.Dataset | None:
 
 def in_order_of_importance(records: ray.data.Dataset) -> ray.data.Dataset:
     """The records, the most important first. All are read before the first is handed on; what
-    memory does not hold of them Ray keeps on the disk."""
+    memory does not hold of them Ray keeps on the disk. In blocks of one call each: calls that go
+    through great blocks side by side would ask about the end of one after the start of the next."""
+    records.context.execution_options.preserve_order = True
     ranked = records.map_batches(
         with_ranks,
         batch_size=None,
@@ -61,7 +63,7 @@ def in_order_of_importance(records: ray.data.Dataset) -> ray.data.Dataset:
         num_cpus=1,
         ray_remote_args_fn=_few_retries,
     )
-    return ranked.sort(RANK)
+    return ranked.sort(RANK).repartition(target_num_rows_per_block=BLOCK_RECORDS)
 
 
 def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> list[Place]:
