@@ -17,7 +17,7 @@ from tests.job.make import record
 
 RECORDS = [
     record(f"page {n} was served to somebody in {n % 7} s", source=f"{n % 3}.log", position=n)
-    for n in range(600)
+    for n in range(400)
 ]
 PRICE = {"input": "2.5", "output": "10"}
 PRICES = {"simulated": Prices.model_validate(PRICE)}
@@ -49,13 +49,13 @@ async def test_a_cap_stops_the_asking_and_a_higher_one_goes_on(tmp_path: Path) -
     )
     path, store = tmp_path / FILE, MemoryStore()
     with SimulatedProvider(settings) as provider:
-        first = await _ask(provider.base_url, path, "0.12", "c1", store)
+        first = await _ask(provider.base_url, path, "0.10", "c1", store)
         requests, bill = provider.stats()["requests"], Decimal(provider.stats()["bill"])
         assert first["unasked"] > 0
         assert first["answered"] > 0
-        assert bill <= Decimal("0.12")
+        assert bill <= Decimal("0.10")
 
-        again = await _ask(provider.base_url, path, "0.12", "c2", store)
+        again = await _ask(provider.base_url, path, "0.10", "c2", store)
         assert again == {"recalled": first["answered"], "unasked": first["unasked"]}
         assert provider.stats()["requests"] == requests
 
