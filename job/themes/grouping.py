@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, cast
 
-from job.embed import open_embedder
+from job.embed import open_bundled, open_embedder
 from job.instructions import Language
 from job.naming.code_names import Aspect, ThemeInput, ThemeIssue, ThemeName, code_name
 from job.storage.place import Place
@@ -43,16 +44,20 @@ class Groups:
 
 
 def group_issues(
-    results: Sequence[Place], earlier: Sequence[EarlierTheme] = (), limit: int = SAMPLE
+    results: Sequence[Place],
+    earlier: Sequence[EarlierTheme] = (),
+    limit: int = SAMPLE,
+    kept: Path | None = None,
 ) -> Groups:
     """Group the issues of the result files, at most `limit` distinct ones of each polarity by
-    meaning. A theme that continues one of `earlier` keeps its id."""
+    meaning. A theme that continues one of `earlier` keeps its id. `kept`: the store of answers that
+    keeps vectors, if one does."""
     sample = sample_issues(results, limit)
     if not sample.details:
         return Groups()
     texts = sorted(sample.details, key=lambda text: (text.event, text.cause or "", text.positive))
     counts = [sample.details[text].total() for text in texts]
-    space_name, encode = open_embedder()
+    space_name, encode = open_embedder() if kept is None else open_bundled(kept)
     space = space_of(space_name, encode)
     groups = group_texts(texts, counts, space, encode, sample.counts)
     ids = continue_ids(groups, [theme for theme in earlier if theme.space == space_name])
