@@ -161,4 +161,4 @@ def test_a_good_canary_leaves_packs_and_its_answers_are_used(logs: Path) -> None
         assert report["ledger"]["calls"]["requests"] == server.stats()["requests"]
         page = (logs.parent / "retro" / "report.md").read_text()
         assert "Packing many records" not in page
-        assert "canary" not in ended.err
+        assert "warning" not in ended.err
