@@ -27,6 +27,8 @@ _MIDDLE_RATING = 3.0
 """Of five: what feedback without a rating counts as."""
 _STEPS_A_POINT = 10
 """A rating counts to a tenth."""
+_PART = 1024
+"""Records of a block that are held as such at once."""
 
 
 class Importance(IntEnum):
@@ -82,5 +84,8 @@ def _step(record: Record, kind: Importance) -> int:
 
 def with_ranks(block: pa.Table) -> pa.Table:
     """A block of RECORD_SCHEMA with the rank of each record in a column of its own."""
-    ranks = np.fromiter((rank_of(record) for record in table_to_records(block)), np.int64)
+    parts = (block.slice(start, _PART) for start in range(0, block.num_rows, _PART))
+    ranks = np.fromiter(
+        (rank_of(record) for part in parts for record in table_to_records(part)), np.int64
+    )
     return block.append_column(RANK, pa.array(ranks))

@@ -32,6 +32,10 @@ PACK_RECORDS = 40
 LEAST_BLOCKS = 16
 RESULT_ROWS = 4096
 """Of one unfinished result file, half a second of work for the built-in analyst."""
+SORT_ROWS = 32_768
+SORT_BYTES = 32 << 20
+"""Of a block that is sorted. Sorting cuts each into as many parts as there are blocks, and what is
+smaller than 100 kB Ray keeps in the memory of the driver: not before 10 GB of records."""
 WRITERS = 2
 """Tasks that write at once. They take no CPU, or they would wait for the reading; without a limit
 Ray starts a process for each."""
@@ -55,10 +59,12 @@ def in_order_of_importance(records: ray.data.Dataset) -> ray.data.Dataset:
     """The records, the most important first. All are read before the first is handed on; what
     memory does not hold of them Ray keeps on the disk. In blocks of one call each: calls that go
     through great blocks side by side would ask about the end of one after the start of the next."""
-    records.context.execution_options.preserve_order = True
+    context = records.context
+    context.execution_options.preserve_order = True
+    context.target_max_block_size = SORT_BYTES
     ranked = records.map_batches(
         with_ranks,
-        batch_size=None,
+        batch_size=SORT_ROWS,
         batch_format="pyarrow",
         num_cpus=1,
         ray_remote_args_fn=_few_retries,
