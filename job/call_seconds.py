@@ -29,9 +29,11 @@ FLOOR_SECONDS = 5.0
 """Connecting anew, a queue at the provider, a collection of garbage here: below, a call is not
 slow, only unlucky."""
 GUESS_SECONDS = 0.7
-GUESS_SECONDS_A_TOKEN = 0.65e-3
+GUESS_SECONDS_A_TOKEN = 0.5e-3
 """The provider that fupan was designed against took 1.2 s for 1,000 input tokens and 3.1 s for
-4,000: what a call takes is guessed so where none was seen."""
+4,000, with answers of a quarter of that: what a call takes is guessed so where none was seen."""
+EXPECT_FROM = 3
+"""Calls of a kind and lane from which on their own time says more than this guess."""
 
 
 @dataclass(slots=True)
@@ -48,15 +50,15 @@ class CallSeconds:
         """Learn from one call."""
         self.own[kind, lane] = self.own.get((kind, lane), Line()).seen(tokens, seconds)
 
-    def known(self, kind: Kind, lane: Lane) -> Line | None:
-        """The calls to go by; None where too few were seen."""
+    def known(self, kind: Kind, lane: Lane, calls: int = TRUST_FROM) -> Line | None:
+        """The calls to go by; None where fewer than `calls` were seen."""
         own = self.own.get((kind, lane), Line())
         line = own.merged(self.earlier.get((kind, lane), Line()))
-        return line if line.n >= TRUST_FROM else None
+        return line if line.n >= calls else None
 
     def expected(self, kind: Kind, lane: Lane, tokens: float) -> float:
         """What a call of `tokens` takes, about."""
-        line = self.known(kind, lane)
+        line = self.known(kind, lane, EXPECT_FROM)
         if line is None:
             return GUESS_SECONDS + GUESS_SECONDS_A_TOKEN * tokens
         return line.at(tokens)

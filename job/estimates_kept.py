@@ -29,11 +29,30 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
+class Repeats:
+    """Calls that hold no record that was not asked before (repairs, halves, single ones):
+    `number` of them for each other call, and the tokens of one."""
+
+    number: Moments = field(default_factory=Moments)
+    tokens_in: Moments = field(default_factory=Moments)
+    tokens_out: Moments = field(default_factory=Moments)
+
+    def merged(self, other: Repeats) -> Repeats:
+        """Those of both, of bounded weight."""
+        return Repeats(
+            self.number.merged(other.number).aged(CALLS_REMEMBERED),
+            self.tokens_in.merged(other.tokens_in).aged(CALLS_REMEMBERED),
+            self.tokens_out.merged(other.tokens_out).aged(CALLS_REMEMBERED),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class RunEstimates:
     """What one run saw. `run` names it, `at` is when it began (seconds since the epoch).
     `answers`: output tokens of an answer; `seconds`: of a call by its tokens; `ratio`: the
-    provider's count of input tokens over ours, of a call; `again`: times that a record was sent for
-    each answer that was used; `packs`: the state of the pack size."""
+    provider's count of input tokens over ours, of a call; `again`: records of a pack for each of
+    them that was never asked before; `repeats`: what was asked beside; `packs`: the state of the
+    pack size."""
 
     run: str
     at: float
@@ -41,6 +60,7 @@ class RunEstimates:
     seconds: Mapping[KindLane, Line] = field(default_factory=dict)
     ratio: Moments = field(default_factory=Moments)
     again: Moments = field(default_factory=Moments)
+    repeats: Repeats = field(default_factory=Repeats)
     packs: Mapping[str, Any] | None = None
 
     @property
@@ -80,6 +100,7 @@ class Earlier:
     seconds: Mapping[KindLane, Line] = field(default_factory=dict)
     ratio: Moments = field(default_factory=Moments)
     again: Moments = field(default_factory=Moments)
+    repeats: Repeats = field(default_factory=Repeats)
     spread: float | None = None
     packs: Mapping[str, Any] | None = None
 
@@ -89,6 +110,7 @@ def earlier_of(kept: Kept) -> Earlier:
     answers: dict[KindLane, Moments] = {}
     seconds: dict[KindLane, Line] = {}
     ratio = again = Moments()
+    repeats = Repeats()
     packs: Mapping[str, Any] | None = None
     for run in _by_age(kept.runs):
         for key, moments in run.answers.items():
@@ -98,8 +120,10 @@ def earlier_of(kept: Kept) -> Earlier:
             seconds[key] = seconds.get(key, Line()).merged(line).aged(CALLS_REMEMBERED)
         ratio = ratio.merged(run.ratio).aged(CALLS_REMEMBERED)
         again = again.merged(run.again).aged(ANSWERS_REMEMBERED)
+        repeats = repeats.merged(run.repeats)
         packs = run.packs or packs
-    return Earlier(len(kept.runs), answers, seconds, ratio, again, _spread(kept.runs), packs)
+    spread = _spread(kept.runs)
+    return Earlier(len(kept.runs), answers, seconds, ratio, again, repeats, spread, packs)
 
 
 def _spread(runs: Iterable[RunEstimates]) -> float | None:
@@ -130,6 +154,11 @@ def encode_kept(kept: Kept) -> bytes:
             "seconds": {"/".join(key): value.numbers() for key, value in run.seconds.items()},
             "ratio": run.ratio.numbers(),
             "again": run.again.numbers(),
+            "repeats": [
+                run.repeats.number.numbers(),
+                run.repeats.tokens_in.numbers(),
+                run.repeats.tokens_out.numbers(),
+            ],
             "packs": run.packs,
         }
         for run in kept.runs
@@ -159,6 +188,7 @@ def _run_of(data: Mapping[str, Any]) -> RunEstimates:
         {_key(name): Line.of(value) for name, value in data["seconds"].items()},
         Moments.of(data["ratio"]),
         Moments.of(data["again"]),
+        Repeats(*(Moments.of(each) for each in data["repeats"])),
         data["packs"] if isinstance(data["packs"], dict) else None,
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from job.analyse.requests import pack_wire
 from job.estimates import Moments
-from job.estimates_kept import Earlier, RunEstimates
+from job.estimates_kept import Earlier, Repeats, RunEstimates
 from job.pack import BYTES_A_TOKEN, Fit, Item
 from job.pack_cost import Pack, Rates
 from job.pack_size import PackSize
@@ -26,15 +26,18 @@ from serve.ask.settings import Provider
 @dataclass(slots=True)
 class Learning:
     """Learns from every reply, for the packs that follow. `size` finds the size of packs, None in
-    single mode. `sent` and `good`: records of answered calls, and those of them whose answers were
-    used."""
+    single mode. Of the answered calls: `calls` that had a record never asked before, `first` such
+    records and `sent` all records in them, and the tokens of the others, which only repeat."""
 
     fit: Fit
     size: PackSize | None = None
     earlier: Earlier = field(default_factory=Earlier)
     ratio: Moments = field(default_factory=Moments)
+    calls: int = 0
+    first: int = 0
     sent: int = 0
-    good: int = 0
+    repeat_in: Moments = field(default_factory=Moments)
+    repeat_out: Moments = field(default_factory=Moments)
 
     @classmethod
     def about(cls, provider: Provider, fit: Fit, pack_tokens: int | None) -> Learning:
@@ -71,8 +74,13 @@ class Learning:
             self.ratio = self.ratio.seen(usage.tokens_in / request.estimate_in)
         if verdict.whole:
             self.fit.observe_output(kind, lane, usage.tokens_out, verdict.weights)
-        self.sent += len(items)
-        self.good += len(verdict.answers)
+        if first := sum(not (item.asked or item.draft or item.rounds) for item in items):
+            self.calls += 1
+            self.first += first
+            self.sent += len(items)
+        else:
+            self.repeat_in = self.repeat_in.seen(usage.tokens_in)
+            self.repeat_out = self.repeat_out.seen(usage.tokens_out)
         tokens = usage.tokens_in + usage.tokens_out or self._tokens_about(items, request)
         self.fit.seconds.observe(kind, lane, tokens, reply.seconds)
         self._size_up(
@@ -108,9 +116,11 @@ class Learning:
 
     def entry(self, run: str, began: float) -> RunEstimates:
         """What this run has learned, to be kept."""
-        again = Moments(self.good, self.sent / self.good) if self.good else Moments()
+        again = Moments(self.first, self.sent / self.first) if self.first else Moments()
+        repeats = Moments(self.calls, self.repeat_in.n / self.calls) if self.calls else Moments()
         return RunEstimates(
             *(run, began, self.fit.reserve.own, self.fit.seconds.own, self.ratio, again),
+            repeats=Repeats(repeats, self.repeat_in, self.repeat_out),
             packs=None if self.size is None else self.size.state(),
         )
 

@@ -16,8 +16,8 @@ from typing import Protocol
 from serve.ask.contract import Class
 from serve.ask.limiter import Lease, Limiter, Limits, Outcome
 
-CLASSES: tuple[Class, ...] = ("fast", "slow")
-"""That ask for the first time, each with one ticket at a time, as the asking actor does."""
+CLASSES: tuple[Class, ...] = ("fast", "slow", "retry")
+"""Each has one ticket at a time, as the asking actor has."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +92,7 @@ class Asking:
         """Ask until nothing is left; what was asked, in the order of sending."""
         sent: list[Call] = []
         while True:
-            self._join(calls)
+            joined = self._join(calls)
             step = self._limiter.step(self.now)
             for lease in step.granted:
                 self._waiting.discard(lease.cls)
@@ -100,7 +100,7 @@ class Asking:
                 sent.append(call)
                 end = self.now + call.seconds
                 heapq.heappush(self._flying, (end, next(self._numbers), lease, call))
-            if step.granted:
+            if joined or step.granted:
                 continue
             if not self._flying and not self._waiting:
                 return sent
@@ -109,11 +109,14 @@ class Asking:
             self.now = max(self.now, min(ends, step.wake_at))
             self._end(calls)
 
-    def _join(self, calls: Calls) -> None:
+    def _join(self, calls: Calls) -> bool:
+        """Let one more class wait; whether there was one. The limiter decides after each."""
         for cls in CLASSES:
             if cls not in self._waiting and (tokens := calls.reserve(cls)) is not None:
                 self._waiting.add(cls)
                 self._limiter.enqueue(str(next(self._numbers)), cls, tokens)
+                return True
+        return False
 
     def _end(self, calls: Calls) -> None:
         while self._flying and self._flying[0][0] <= self.now:

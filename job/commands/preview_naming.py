@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from job.call_seconds import GUESS_SECONDS, GUESS_SECONDS_A_TOKEN
 from job.commands.preview_asking import Call
 from job.estimates_around import NamingTaken
 from job.instructions import Language
@@ -23,9 +24,6 @@ cause and a suggestion as long as those of `preview_answers.py`."""
 NAME_TOKENS: dict[Language, int] = {"en": 100, "zh": 120}
 """Of a name: title, summary, cause, action and a reason, each a sentence; those of test runs took
 90 to 200."""
-SECONDS_A_TOKEN = 0.65e-3
-LEAST_SECONDS = 0.7
-"""Of a call, as in `call_seconds.py`."""
 
 
 def naming_calls(issues: int, language: Language, earlier: NamingTaken | None) -> list[Call]:
@@ -45,5 +43,5 @@ def naming_calls(issues: int, language: Language, earlier: NamingTaken | None) -
 
 
 def _call(tokens_in: float, tokens_out: float) -> Call:
-    seconds = LEAST_SECONDS + SECONDS_A_TOKEN * tokens_in
+    seconds = GUESS_SECONDS + GUESS_SECONDS_A_TOKEN * (tokens_in + tokens_out)
     return Call("fast", round(tokens_in + 2 * tokens_out), tokens_in, tokens_out, seconds)

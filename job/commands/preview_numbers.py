@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from job.call_seconds import GUESS_SECONDS, GUESS_SECONDS_A_TOKEN
 from job.commands.preview_answers import GUESS_SPREAD, RUN_SPREAD, AnswerTokens
 from job.commands.preview_asking import Asking, Call, Listed
 from job.estimates import Moments
@@ -65,11 +66,13 @@ def foresee(
 ) -> Taken:
     """All numbers from the calls that are foreseen. `around`: seconds around the calls."""
     again = max(1.0, earlier.again.mean) if earlier.again.n else 1.0
-    asked_in, asked_out = (again * sum(each) for each in _tokens(sent))
+    repeats = _repeats(len(sent) * again, earlier)
+    asked = zip(_tokens(sent), _tokens(repeats), strict=True)
+    asked_in, asked_out = (again * sum(each) + sum(more) for each, more in asked)
     named_in, named_out = (sum(each) for each in _tokens(naming))
-    asking = _asking(sent, naming, limits, again, earlier.runs > 0)
+    asking = _asking([*sent, *repeats], naming, limits, again, earlier.runs > 0)
     return Taken(
-        math.ceil(len(sent) * again) + len(naming),
+        math.ceil(len(sent) * again) + len(repeats) + len(naming),
         _spread(asked_in, _input_spread(earlier), named_in),
         _spread(asked_out, _output_spread(answers, earlier), named_out),
         asking,
@@ -84,6 +87,15 @@ def around_of(earlier: Around, records: int, this_took: float) -> Range:
     about = max(this_took, default_seconds(records) / 2) if seen is None else seen
     low, high = GUESSED_AROUND if seen is None else SEEN_AROUND
     return Range(about, about * low, about * high)
+
+
+def _repeats(calls: float, earlier: Earlier) -> list[Call]:
+    """The calls that only ask again, as many beside `calls` others as in earlier runs."""
+    repeats = earlier.repeats
+    tokens_in, tokens_out = repeats.tokens_in.mean, repeats.tokens_out.mean
+    seconds = GUESS_SECONDS + GUESS_SECONDS_A_TOKEN * (tokens_in + tokens_out)
+    each = Call("retry", round(tokens_in + 2 * tokens_out), tokens_in, tokens_out, seconds)
+    return [each] * round(calls * repeats.number.mean)
 
 
 def _tokens(calls: Sequence[Call]) -> tuple[list[float], list[float]]:
@@ -124,7 +136,7 @@ def _asking(
 
     def seconds(times: float) -> float:
         asking = Asking(limits)
-        asking.run(Listed(sent, times * again))
+        asking.run(Listed(sent, times))
         analysed = asking.now
         asking.rest(PAUSE_SECONDS)
         named_from = asking.now

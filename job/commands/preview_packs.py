@@ -58,7 +58,9 @@ class PlannedPacks:
     def reserve(self, cls: Class) -> int | None:
         """See `Calls`. A pack that is not full is worth a permit once everything was read."""
         self._fill()
-        lane = _LANES[cls]
+        lane = _LANES.get(cls)
+        if lane is None:
+            return None
         group, full = self._window.choose(lane)
         if group is None or not (full or self._read):
             return None

@@ -13,6 +13,7 @@ from job.estimates_kept import (
     CALLS_REMEMBERED,
     RUNS_KEPT,
     Kept,
+    Repeats,
     RunEstimates,
     decode_kept,
     earlier_of,
@@ -31,6 +32,7 @@ def a_run(name: str, at: float, mean: float = 40.0, answers: float = 3000.0) -> 
         {FAST: Line(100.0, 5000.0, 3.0, 1e6, 500.0, 40.0)},
         Moments(100, 1.02, 0.001),
         Moments(answers, 1.01),
+        Repeats(Moments(100, 0.1), Moments(10, 700, 9), Moments(10, 90, 4)),
         {"version": 1, "step": len(name)},
     )
 

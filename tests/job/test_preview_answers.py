@@ -9,7 +9,7 @@ from job.commands.preview_naming import naming_calls
 from job.commands.preview_numbers import SEEN_SECONDS, Range, around_of, foresee
 from job.estimates import Moments
 from job.estimates_around import Around, NamingTaken, RunAround
-from job.estimates_kept import Earlier
+from job.estimates_kept import Earlier, Repeats
 from job.instructions import Language
 from job.records import Answer, Issue, Record
 from serve.ask.limiter import Limits
@@ -85,8 +85,8 @@ def test_every_range_holds_what_is_expected_and_narrows_with_earlier_runs() -> N
 
 def test_runs_that_lie_far_apart_widen_the_range() -> None:
     known = {("operation", "fast"): Moments(200, 60.0, 200 * 100.0)}
-    calm = Earlier(3, known, {}, Moments(30, 1.0), Moments(), 0.02)  # type: ignore[arg-type]
-    wild = Earlier(3, known, {}, Moments(30, 1.0), Moments(), 0.5)  # type: ignore[arg-type]
+    calm = Earlier(3, known, {}, Moments(30, 1.0), Moments(), spread=0.02)  # type: ignore[arg-type]
+    wild = Earlier(3, known, {}, Moments(30, 1.0), Moments(), spread=0.5)  # type: ignore[arg-type]
     assert foreseen(wild)[1].high > 1.5 * foreseen(calm)[1].high
 
 
@@ -94,6 +94,13 @@ def test_records_asked_twice_as_a_rule_cost_twice() -> None:
     again = Earlier(1, ratio=Moments(30, 1.0), again=Moments(100, 2.0))
     once = Earlier(1, ratio=Moments(30, 1.0), again=Moments(100, 1.0))
     assert foreseen(again)[0].about == pytest.approx(2 * foreseen(once)[0].about)
+
+
+def test_repairs_and_halves_are_foreseen_as_calls_of_their_own() -> None:
+    repeats = Repeats(Moments(30, 0.4), Moments(12, 700.0), Moments(12, 90.0))
+    once = Earlier(1, ratio=Moments(30, 1.0))
+    more = Earlier(1, ratio=Moments(30, 1.0), repeats=repeats)
+    assert foreseen(more)[0].about == pytest.approx(foreseen(once)[0].about + 2 * 700)
 
 
 def test_around_the_calls_goes_by_earlier_runs_or_by_what_the_plan_itself_took() -> None:
