@@ -7,9 +7,16 @@ from typing import Any
 
 from job.analyse.dispatch import Dispatcher
 from job.analyse.learning import Learning
+from job.analyse.requests import instruction_tokens
+from job.analyse.stored import AskSettings
+from job.commands.preview_answers import AnswerTokens
+from job.commands.preview_asking import Asking
+from job.commands.preview_packs import PlannedPacks
 from job.estimates_kept import Kept, earlier_of
 from job.pack import Fit
+from job.pack_cost import Pack
 from job.records import Record
+from serve.ask.settings import LimitSettings, Provider
 from serve.simulated import SimulatedProvider
 from serve.simulated_settings import Settings
 from tests.job.dispatching import dispatcher
@@ -79,6 +86,33 @@ async def test_a_size_that_the_user_gave_stays() -> None:
             await answered(asking, day("fixed", 300))
             assert asking.fit.wire == {"fast": 1500, "slow": 1200}
             assert asking.facts()["packs"]["why"] == "fixed"
+
+
+def test_a_plan_foresees_packs_that_grow_and_rows_that_get_lost() -> None:
+    limits = LimitSettings(rpm=60, burst=1)
+    here = Provider(
+        base_url="http://127.0.0.1:1/v1", models=("simulated",), context=16_384, limits=limits
+    )
+    first = foreseen(here, [])
+    assert first.fit.wire["fast"] > 5000
+    # As many rows lost as an earlier run saw at the sizes that it tried.
+    lossy = foreseen(here, [Pack(size, 100, 4, 5260, 3000, 4.0) for size in (5000, 6250) * 3])
+    assert lossy.fit.wire["fast"] < 5000
+
+
+def foreseen(here: Provider, seen: Sequence[Pack]) -> PlannedPacks:
+    """The packs of 1,500 records at `here`, where packs were `seen` before."""
+    fit = Fit(here.context, None, instruction_tokens("en"))
+    size = Learning.about(here, fit, None).size
+    assert size is not None
+    for pack in seen:
+        size.observe(pack)
+    fit.wire = size.wire
+    planned = PlannedPacks(
+        iter(day("foreseen", 1500)), AskSettings("simulated", "en"), fit, AnswerTokens("en"), size
+    )
+    Asking(here.limits.to_limits()).run(planned)
+    return planned
 
 
 def test_single_mode_has_no_size_to_find() -> None:
