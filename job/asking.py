@@ -17,6 +17,8 @@ from job.deadline import Deadline
 from job.planning import RunPlan
 from job.spending import journal_path
 from serve.ask.answers_actor import start_answers
+from serve.ask.limiter_actor import RayPermits
+from serve.ask.settings import key_variable
 from serve.ask.spend_actor import start_spend
 from serve.ask.spend_host import Purse
 
@@ -30,6 +32,9 @@ def choose_analyst(
     if settings.provider is None:
         return plan.language
     answers = start_answers(settings.answers)
+    # Its process starts while the asking actor's does, which would have to wait for it.
+    provider = settings.provider
+    RayPermits(provider.base_url, key_variable(provider), provider.limits.to_limits())
     deadline = None
     if settings.deadline is not None:
         deadline = Deadline(settings.deadline, earlier_closings(answers))
