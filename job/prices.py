@@ -39,3 +39,13 @@ def check_cap(
         "the prices per million tokens in fupan.yaml, under the provider: "
         "prices: {currency: USD, input: 2.50, cached: 1.25, output: 10.00}"
     )
+
+
+def cap_warnings(cap: Decimal | None, cost: float | None) -> list[str]:
+    """What a plan says of a run that is expected to cost more than it may."""
+    if cap is None or cost is None or cost <= cap:
+        return []
+    return [
+        f"the run is expected to cost more than the {cap} of --max-spend: it will stop there, and go "
+        "on with a higher one"
+    ]

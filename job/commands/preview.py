@@ -40,7 +40,7 @@ from job.ledger import read_manifests, sum_counts
 from job.pack import Fit
 from job.pipeline import read_everything
 from job.planning import RunPlan, open_answers, plan_run
-from job.prices import known_prices, origin_words
+from job.prices import cap_warnings, known_prices, origin_words
 from job.progress import start_board
 from job.records import Lane, Record, table_to_records
 from job.run_folder import RunFolder
@@ -131,7 +131,11 @@ def preview(settings: Settings, console: Console, quiet: bool) -> Preview:
             asking.foresee(_blocks(intake), began)
         _count(plan, folder, found)
     window = settings.since, settings.until
-    found.warnings = [*plan.warnings, *closing_warnings(asdict(found), window, {})]
+    found.warnings = [
+        *plan.warnings,
+        *closing_warnings(asdict(found), window, {}),
+        *cap_warnings(settings.max_spend, found.cost),
+    ]
     if settings.canary is not None and found.to_ask:
         more = calls_foretold(settings.canary, found.records - found.folded)
         found.warnings.append(f"--canary makes {more:,} calls of one record more than these")

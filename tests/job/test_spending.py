@@ -15,6 +15,7 @@ from job.config import Settings, resolve
 from job.errors import UsageError
 from job.flags import Flags
 from job.planning import RunPlan
+from job.prices import cap_warnings
 from job.run_folder import RunFolder
 from job.spending import amounts_of, check_journal, journal_path, make_purse, money_of
 from job.storage.place import Place
@@ -64,6 +65,13 @@ def test_a_cap_needs_a_price_for_every_model(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="what small costs"):
         _settings(tmp_path, "partly", model="large,small", max_spend=2.5)
     assert _settings(tmp_path, "free").max_spend is None
+
+
+def test_a_plan_warns_of_a_cap_that_will_stop_the_run() -> None:
+    assert cap_warnings(None, 9.0) == cap_warnings(Decimal(1), None) == []
+    assert cap_warnings(Decimal("2.5"), 2.5) == []
+    (said,) = cap_warnings(Decimal("2.5"), 2.6)
+    assert "more than the 2.5 of --max-spend" in said
 
 
 @pytest.mark.parametrize("amount", [0.0, -1.0, float("nan"), float("inf")])
