@@ -46,6 +46,6 @@ def cap_warnings(cap: Decimal | None, cost: float | None) -> list[str]:
     if cap is None or cost is None or cost <= cap:
         return []
     return [
-        f"the run is expected to cost more than the {cap} of --max-spend: it will stop there, and go "
-        "on with a higher one"
+        f"the run is expected to cost more than the {cap} of --max-spend: it will stop there, and "
+        "go on with a higher one"
     ]
