@@ -97,6 +97,18 @@ def _planned(workload: Workload, base_url: str, place: Path) -> Decimal:
     return Decimal(str(orjson.loads(told.stdout)["cost"]))
 
 
+def _rows(out: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Results and themes of a run. Themes go by their names here: their ids are those of the first
+    report in the folder, which was a partial one."""
+    themes = read_themes(out)
+    names = {theme["id"]: f"{theme['title']} ({theme['issues']})" for theme in themes}
+    results = read_results(out)
+    for row in results:
+        for issue in row["issues"]:
+            issue["theme"] = names.get(issue["theme"], issue["theme"])
+    return results, [theme | {"id": names[theme["id"]]} for theme in themes]
+
+
 def _sums(cost: dict[str, Any]) -> int:
     """How many of the three breakdowns do not add up to the cost."""
     parts = (cost["by_kind"], cost["by_source"], cost["by_label"])
@@ -119,6 +131,9 @@ def run(args: argparse.Namespace) -> int:
         planned = _planned(workload, provider.base_url, one)
         undisturbed = run_command(_command(workload, "run", provider.base_url, one), log)
         exact = Decimal(provider.stats()["bill"])
+    if undisturbed.exit_code != 0:
+        print(undisturbed.tail)
+        return verdict([Bar("exit code, undisturbed", undisturbed.exit_code, "==", 0)])
     half = (planned / 2).quantize(_CENT, ROUND_HALF_UP)
     more = (planned * 2).quantize(_CENT, ROUND_HALF_UP)
     # The key of the aliases lies beside the answers; with another one the texts would differ.
@@ -132,6 +147,9 @@ def run(args: argparse.Namespace) -> int:
         for cap in (half, half, more):
             command = _command(workload, "run", provider.base_url, other, "--max-spend", str(cap))
             ends.append(run_command(command, log))
+            if ends[-1].exit_code not in (0, 4):
+                print(ends[-1].tail)
+                return verdict([Bar(f"exit code, cap {cap}", ends[-1].exit_code, "==", 4)])
             stats = provider.stats()
             bills.append(Decimal(stats["bill"]))
             requests.append(stats["requests"])
@@ -143,8 +161,8 @@ def run(args: argparse.Namespace) -> int:
     print(f"planned {planned} USD, billed undisturbed {exact}; caps {half}, {more}")
     print(f"bills {', '.join(map(str, bills))}; accounts {[cost['cost'] for cost in costs]}")
     print(f"unconfirmed {[cost['unconfirmed'] for cost in costs]}; faults: {faults}\n")
-    rows = different_rows(read_results(one / "out"), read_results(other / "out"))
-    themes = different_rows(read_themes(one / "out"), read_themes(other / "out"))
+    (results, named), (results_now, named_now) = _rows(one / "out"), _rows(other / "out")
+    rows, themes = different_rows(results, results_now), different_rows(named, named_now)
     print(f"differences by column: results {rows}, themes {themes}\n")
     headlines = [read_json(at / "out" / "report.json")["headline"] for at in (one, other)]
     return verdict(
