@@ -47,7 +47,7 @@ curves = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=6)
 @given(lost=curves, rates=st.sampled_from((REQUESTS, TOKENS, LATENCY)))
 def test_it_comes_within_a_tenth_of_the_best_size_that_loses_few_rows(
     lost: Curve, rates: Rates
@@ -57,8 +57,8 @@ def test_it_comes_within_a_tenth_of_the_best_size_that_loses_few_rows(
     grid = [tokens_of(step) for step in range(-7, 4)]
     assert SMALLEST <= size.wire["fast"] <= HELD
     good = [one for one in grid if at(lost, one) <= 0.7 * MOST_AGAIN] or [SMALLEST]
-    best = min(World(rates, lost).run(5000, one) for one in good)
-    assert World(rates, lost).run(5000, size.wire["fast"]) <= 1.1 * best
+    best = min(World(rates, lost).run(3000, one) for one in good)
+    assert World(rates, lost).run(3000, size.wire["fast"]) <= 1.1 * best
     seen = size.facts()["by_size"]
     again, rows = (sum(one[name] for one in seen) for name in ("again", "rows"))
     assert again <= 1.5 * MOST_AGAIN * rows
@@ -76,7 +76,7 @@ packs = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(
     seen=st.lists(packs, max_size=40),
     rpm=st.none() | st.floats(0.1, 10_000),
@@ -167,12 +167,12 @@ def test_after_a_burst_of_cut_answers_it_comes_back() -> None:
     assert size.wire["fast"] == HELD
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_it_does_not_go_up_and_down_for_ever_beside_the_bound(seed: int) -> None:
     """Losses at the bound itself, by chance, and calls that take now long, now short."""
     rng, size = random.Random(seed), PackSize(REQUESTS)
     lost = curve(0.0, MOST_AGAIN, 2.0)
-    while size.rows < 30_000:
+    while size.rows < 24_000:
         wire = size.wire["fast"]
         rows = wire // 130
         again = sum(rng.random() < at(lost, wire) for _ in range(rows))
@@ -180,13 +180,13 @@ def test_it_does_not_go_up_and_down_for_ever_beside_the_bound(seed: int) -> None
         size.observe(Pack(wire, rows, again, wire + 260, rows * 45, seconds))
     moves = [change["rows"] for change in size.facts()["changes"]]
     assert len(moves) <= 25
-    assert sum(move > 15_000 for move in moves) <= 10
+    assert sum(move > 12_000 for move in moves) <= 10
 
 
 def test_calls_of_any_length_turn_it_for_speed_ever_more_rarely() -> None:
     """A limiter that cannot make up its mind: the limit comes and goes with every tenth call."""
     size = PackSize(REQUESTS)
-    for call in range(1000):
+    for call in range(600):
         size.rates = REQUESTS if call // 10 % 2 else LATENCY
         fed(size, 1)
     moves = [change["tokens"] for change in size.facts()["changes"]]
