@@ -14,20 +14,18 @@ from job.analyse.analyst import AnalyseSettings
 from job.deadline import LEARNED, REACHED, Closing
 from job.naming.calls import NamingCalls
 from job.progress import View
-from job.timing import Stations
-
-STATIONS = ("join", "themes", "results", "names", "account", "report")
-"""What comes after the asking."""
-
 
 def earlier_closings(answers: Any) -> Closing:
     """What the store of answers (an actor handle) knows of earlier runs."""
     return Closing.decode(ray.get(answers.learned.remote(LEARNED)))
 
 
-def keep_closing(answers: Any, records: int, stations: Stations, naming: NamingCalls) -> None:
-    """Have the store remember how a run of so many records closed that asked for names."""
-    seconds = sum(stations.seconds.get(name, 0.0) for name in STATIONS)
+def keep_closing(answers: Any, records: int, view: View, naming: NamingCalls) -> None:
+    """Have the store remember how long a run of so many records took from its last answer to its
+    report, which is there now. A run that only recalled says nothing of that."""
+    if view.asking.last is None:
+        return
+    seconds = time.time() - view.asking.last
     seen = earlier_closings(answers).seen(records, seconds, naming.busy.seconds)
     ray.get(answers.keep_learned.remote(LEARNED, seen.encode()))
 

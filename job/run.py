@@ -197,7 +197,7 @@ def _run(
             keep_baseline(folder.root, None)
         report = write_report(folder.root, LineFinder(plan.places), settings.baseline)
     if isinstance(analyst, AnalyseSettings) and naming:
-        keep_closing(analyst.answers, ledger["records"], stations, naming)
+        keep_closing(analyst.answers, ledger["records"], view, naming)
         keep_around(analyst, view, ledger["records"], started, stations, naming)
     write_json(folder.root / "timing.json", stations.timing(calls_seconds, named, **asking))
     return Finished(
