@@ -15,6 +15,7 @@ from job.deadline import LEARNED, REACHED, Closing
 from job.naming.calls import NamingCalls
 from job.progress import View
 
+
 def earlier_closings(answers: Any) -> Closing:
     """What the store of answers (an actor handle) knows of earlier runs."""
     return Closing.decode(ray.get(answers.learned.remote(LEARNED)))

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from job.deadline import REACHED
+from job.deadline import LEARNED, REACHED, Closing
 from job.importance import Importance, importance
 from job.records import record_from_row
 from scripts.days.seed_day import write_seed_day
+from serve.ask.answers import Answers
 from serve.simulated import Settings, SimulatedProvider
 from tests.command import fupan, read_json, read_results
 from tests.job.test_run import arguments, check_account, provider
@@ -58,6 +59,8 @@ def test_what_there_is_no_time_for_is_what_matters_least_and_the_next_run_goes_o
         assert whole.code == 0, whole.err
     check_account(out)
     assert read_json(out / "ledger.json")["answered"] == len(left)
+    with Answers(answers) as store:
+        assert Closing.decode(store.learned(LEARNED)).slowness
 
 
 def test_a_deadline_needs_no_records(tmp_path: Path) -> None:
