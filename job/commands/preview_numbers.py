@@ -15,7 +15,7 @@ from job.commands.preview_answers import GUESS_SPREAD, RUN_SPREAD, AnswerTokens
 from job.commands.preview_asking import Asking, Call, Listed
 from job.estimates import Moments
 from job.estimates_around import Around, default_seconds
-from job.estimates_kept import Earlier
+from job.estimates_kept import Earlier, Repeats
 from serve.ask.limiter import Limits
 
 DEVIATIONS = 2.0
@@ -33,6 +33,11 @@ GUESSED_AROUND = (0.6, 1.8)
 SEEN_AROUND = (0.7, 1.4)
 """The same for what a run takes around its calls: it depends on the machine, and what else that
 does."""
+CALLS_SPREAD = 0.05
+"""Of the calls, that may come on top of twice the repeated ones."""
+GUESSED_REPEATS = Repeats(Moments(1.0, 0.05), Moments(1.0, 700.0), Moments(1.0, 100.0))
+"""One call in twenty asks again what an answer lacked: on four sets it was 9, 0, 0 and 12 in a
+hundred. It holds the instructions and a record or two."""
 PAUSE_SECONDS = 8.0
 """Between the last answer and the naming of themes: what they are grouped in."""
 
@@ -66,11 +71,11 @@ def foresee(
 ) -> Taken:
     """All numbers from the calls that are foreseen. `around`: seconds around the calls."""
     again = max(1.0, earlier.again.mean) if earlier.again.n else 1.0
-    repeats = _repeats(len(sent) * again, earlier)
+    repeats = _repeats(sent, again, earlier)
     asked = zip(_tokens(sent), _tokens(repeats), strict=True)
     asked_in, asked_out = (again * sum(each) + sum(more) for each, more in asked)
     named_in, named_out = (sum(each) for each in _tokens(naming))
-    asking = _asking([*sent, *repeats], naming, limits, again, earlier.runs > 0)
+    asking = _asking(sent, repeats, naming, limits, again, earlier.runs > 0)
     return Taken(
         math.ceil(len(sent) * again) + len(repeats) + len(naming),
         _spread(asked_in, _input_spread(earlier), named_in),
@@ -89,13 +94,15 @@ def around_of(earlier: Around, records: int, this_took: float) -> Range:
     return Range(about, about * low, about * high)
 
 
-def _repeats(calls: float, earlier: Earlier) -> list[Call]:
-    """The calls that only ask again, as many beside `calls` others as in earlier runs."""
-    repeats = earlier.repeats
+def _repeats(sent: Sequence[Call], again: float, earlier: Earlier) -> list[Call]:
+    """The calls that only ask again, as many as in earlier runs, beside those that are foreseen."""
+    repeats = earlier.repeats if earlier.repeats.number.n else GUESSED_REPEATS
     tokens_in, tokens_out = repeats.tokens_in.mean, repeats.tokens_out.mean
     seconds = GUESS_SECONDS + GUESS_SECONDS_A_TOKEN * (tokens_in + tokens_out)
     each = Call("retry", round(tokens_in + 2 * tokens_out), tokens_in, tokens_out, seconds)
-    return [each] * round(calls * repeats.number.mean)
+    foreseen = sum(call.cls == "retry" for call in sent)
+    wanted = (len(sent) - foreseen) * again * repeats.number.mean
+    return [each] * max(0, round(wanted) - foreseen)
 
 
 def _tokens(calls: Sequence[Call]) -> tuple[list[float], list[float]]:
@@ -129,14 +136,19 @@ def _output_spread(answers: AnswerTokens, earlier: Earlier) -> float:
 
 
 def _asking(
-    sent: Sequence[Call], naming: Sequence[Call], limits: Limits, again: float, seen: bool
+    sent: Sequence[Call],
+    repeats: Sequence[Call],
+    naming: Sequence[Call],
+    limits: Limits,
+    again: float,
+    seen: bool,
 ) -> Range:
     """Seconds in which calls are in flight or wait for their permits, at the expected speed of the
-    provider and at the limits of what it may be."""
+    provider and at the limits of what it may be, with as few and as many calls as there may be."""
 
-    def seconds(times: float) -> float:
+    def seconds(times: float, more: Sequence[Call]) -> float:
         asking = Asking(limits)
-        asking.run(Listed(sent, times))
+        asking.run(Listed([*sent, *more], times))
         analysed = asking.now
         asking.rest(PAUSE_SECONDS)
         named_from = asking.now
@@ -144,4 +156,7 @@ def _asking(
         return analysed * again + asking.now - named_from
 
     low, high = SEEN_SECONDS if seen else GUESSED_SECONDS
-    return Range(seconds(1.0), seconds(low), seconds(high))
+    spare = list(sent[: math.ceil(CALLS_SPREAD * len(sent))])
+    return Range(
+        seconds(1.0, repeats), seconds(low, []), seconds(high, [*repeats, *repeats, *spare])
+    )

@@ -8,9 +8,10 @@ well and answers are as long as foreseen, these are the packs of that run.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from job.analyse.parts import split_item
 from job.analyse.requests import build_request, lane_of, pack_wire
@@ -28,6 +29,8 @@ WINDOW_RECORDS = 4096
 """Records that wait to be packed at a time, as in a run."""
 ENVELOPE_TOKENS = 4
 """What an answer holds beside its records."""
+_ROUNDING = 1e-6
+"""Sums of parts of tokens differ by less."""
 _LANES: dict[Class, Lane] = {"fast": "fast", "slow": "slow"}
 
 
@@ -50,6 +53,7 @@ class PlannedPacks:
     _read: bool = False
     _tokens: dict[Item, float] = field(default_factory=dict)
     _flying: dict[Call, list[Item]] = field(default_factory=dict)
+    _again: deque[list[Item]] = field(default_factory=deque)
     _lost: float = 0.0
 
     def __post_init__(self) -> None:
@@ -57,10 +61,10 @@ class PlannedPacks:
 
     def reserve(self, cls: Class) -> int | None:
         """See `Calls`. A pack that is not full is worth a permit once everything was read."""
+        if cls == "retry":
+            return self._reserve_again()
         self._fill()
-        lane = _LANES.get(cls)
-        if lane is None:
-            return None
+        lane = _LANES[cls]
         group, full = self._window.choose(lane)
         if group is None or not (full or self._read):
             return None
@@ -69,18 +73,16 @@ class PlannedPacks:
 
     def take(self, cls: Class) -> Call:
         """See `Calls`."""
-        lane = _LANES[cls]
-        group, _ = self._window.choose(lane)
-        if group is None:
-            raise RuntimeError(f"a permit came for the {lane} lane, in which nothing waits")
-        items = self._window.take(group)
+        items = self._again.popleft() if cls == "retry" else self._take(_LANES[cls])
         if self.first is None:
             self.first = build_request(items, self.ask, self.fit, repair=False)
+        kind, lane, wire = items[0].record.kind, lane_of(items), pack_wire(items)
         self.packs[lane] += 1
-        kind, wire = group[0], pack_wire(items)
         tokens_in = self.fit.input_tokens(kind, lane, wire)
-        tokens_out = ENVELOPE_TOKENS + sum(self._tokens[item] for item in items)
-        self.by_model[self.ask.models[group[2]]] += tokens_in + math.ceil(tokens_out)
+        longest = self.fit.max_answer(kind, lane, wire, len(items))
+        answers = ENVELOPE_TOKENS + sum(self._tokens[item] for item in items)
+        tokens_out = min(answers, longest) if len(items) > 1 else answers
+        self.by_model[self.ask.models[items[0].tier]] += tokens_in + math.ceil(tokens_out)
         seconds = self.fit.seconds.expected(kind, lane, tokens_in + tokens_out)
         reserved = self.fit.request_tokens(kind, lane, wire, len(items))
         call = Call(cls, reserved, tokens_in, tokens_out, seconds)
@@ -88,16 +90,43 @@ class PlannedPacks:
         return call
 
     def ended(self, call: Call) -> None:
-        """See `Calls`: the reserve and the size of packs learn from the answers, as in the run."""
+        """See `Calls`: the reserve and the size of packs learn from the answers, as in the run. Of
+        an answer that would be longer than there is room for, the rest is asked in halves."""
         items = self._flying.pop(call)
-        self._size_up(call, items)
-        for item in items:
-            self.fit.reserve.observe(
-                item.record.kind, lane_of([item]), math.ceil(self._tokens.pop(item))
-            )
+        whole = self._whole(items, call.tokens_out)
+        rest = items[whole:]
+        if call.cls != "retry":
+            self._size_up(call, items, len(rest))
+        for item in items[:whole]:
+            tokens = math.ceil(self._tokens.pop(item))
+            if not rest:
+                self.fit.reserve.observe(item.record.kind, lane_of([item]), tokens)
+        middle = (len(rest) + 1) // 2
+        self._again.extend(half for half in (rest[:middle], rest[middle:]) if half)
 
-    def _size_up(self, call: Call, items: Sequence[Item]) -> None:
-        """Let a pack come back with as many rows lost as earlier runs let expect."""
+    def _whole(self, items: Sequence[Item], tokens_out: float) -> int:
+        """How many of the answers are whole in a reply of so many tokens."""
+        if len(items) == 1:
+            return 1
+        ends = accumulate((self._tokens[item] for item in items), initial=ENVELOPE_TOKENS)
+        return sum(end <= tokens_out + _ROUNDING for end in ends) - 1
+
+    def _take(self, lane: Lane) -> list[Item]:
+        group, _ = self._window.choose(lane)
+        if group is None:
+            raise RuntimeError(f"a permit came for the {lane} lane, in which nothing waits")
+        return self._window.take(group)
+
+    def _reserve_again(self) -> int | None:
+        if not self._again:
+            return None
+        items = self._again[0]
+        kind, lane = items[0].record.kind, lane_of(items)
+        return self.fit.request_tokens(kind, lane, pack_wire(items), len(items))
+
+    def _size_up(self, call: Call, items: Sequence[Item], cut: int) -> None:
+        """Let a pack come back with as many rows lost as earlier runs let expect, or with `cut` of
+        them cut off."""
         if self.size is None:
             return
         wire = pack_wire(items) * self.fit.ratio
@@ -107,10 +136,11 @@ class PlannedPacks:
             Pack(
                 wire,
                 len(items),
-                int(again),
+                cut or int(again),
                 round(call.tokens_in),
                 round(call.tokens_out),
                 call.seconds,
+                whole=not cut,
             )
         )
         self.fit.wire = self.size.wire

@@ -12,8 +12,9 @@ from job.analyse.stored import AskSettings
 from job.commands.preview_answers import AnswerTokens
 from job.commands.preview_asking import Asking, Call
 from job.commands.preview_packs import PlannedPacks
+from job.estimates import Moments
 from job.pack import Fit
-from job.records import Record
+from job.records import Answer, Issue, Record
 from serve.ask.limiter import Limits
 from serve.ask.settings import Provider
 from serve.simulated import SimulatedProvider
@@ -87,3 +88,16 @@ def test_answers_seen_in_earlier_runs_fill_packs_as_in_the_run() -> None:
     few, _ = foreseen(day(200), short)
     many, _ = foreseen(day(200), long)
     assert len(many) > 2 * len(few)
+
+
+def test_answers_longer_than_there_is_room_for_are_foreseen_to_be_asked_in_halves() -> None:
+    fit = a_fit(2048)
+    fit.reserve.earlier = {("operation", "fast"): Moments(200, 14.0, 0.0)}
+    issue = Issue("it broke", "a cause", "stated", "mend it", "high", None)
+    answers = AnswerTokens("en", analyse=lambda record, language: Answer("problem", (issue,) * 3))
+    packs = PlannedPacks(iter(day(60)), AskSettings("simulated", "en"), fit, answers)
+    calls = Asking(LIMITS).run(packs)
+    again = [call for call in calls if call.cls == "retry"]
+    assert len(again) >= 4
+    asked = sum(answers.records.values()) * (14 + 3 * 51)
+    assert asked <= sum(call.tokens_out for call in calls) <= 1.5 * asked
