@@ -47,3 +47,11 @@ def close_account(settings: Settings, ledger: Mapping[str, Any], began: float) -
     except (JobError, StoreError, sqlite3.Error, OSError) as error:
         return [f"at the end of the run {as_job_error(error)}"]
     return [damage_words(damage) for damage in damages if damage.at >= began]
+
+
+def damage_warnings(settings: Settings, began: float) -> list[str]:
+    """What was set aside since `began` (seconds since the epoch)."""
+    if not settings.answers.exists():
+        return []
+    with open_answers(settings) as answers:
+        return [damage_words(damage) for damage in answers.damages() if damage.at >= began]

@@ -46,6 +46,7 @@ from job.records import Lane, Record, table_to_records
 from job.run_folder import RunFolder
 from job.sampling import sample_bound
 from job.storage.place import Place
+from job.store_care import damage_warnings
 from job.trial.trial import calls_foretold
 from serve.ask.answers_repair import LastingAnswers
 from serve.ask.contract import Request
@@ -111,7 +112,7 @@ class Preview:
 
 def preview(settings: Settings, console: Console, quiet: bool) -> Preview:
     """Work the plan out. Raises UsageError or InputError as `run` does."""
-    began = time.monotonic()
+    began, since = time.monotonic(), time.time()
     plan = plan_run(settings, keep=False)
     found = Preview(language=plan.language, model=settings.model, ignored=plan.ignored)
     if not quiet:
@@ -134,6 +135,7 @@ def preview(settings: Settings, console: Console, quiet: bool) -> Preview:
     found.warnings = [
         *plan.warnings,
         *closing_warnings(asdict(found), window, {}),
+        *(damage_warnings(settings, since) if settings.provider else ()),
         *cap_warnings(settings.max_spend, found.cost),
     ]
     if settings.canary is not None and found.to_ask:
