@@ -11,10 +11,10 @@ fold        equal records -> one              history     earlier runs, known pr
 analyse     records -> answers of a model     report      counts -> pages and files
 extractive  the same by rules                 storage     files here and on object storage
 
-estimates   what answers and calls take, learned in a run and kept for the next (estimates*.py,
-            reserve.py, call_seconds.py)
-trial       the same records asked in two ways; compare: how far the answers agree; canary.py: a
-            trial before a run
-compress    long instructions of a team (own_instructions.py) -> short ones with the same rules
+instructions.py, own_instructions.py: what the model is told; compress: long ones made short
+pack        records -> packs that fit         estimates   what answers and calls take, learned
+ration      who goes first where there is     spend       what a run may cost and costs
+            no time or money for all          answers     the care of what was paid for
+trial       records asked in two ways; compare: how far the answers agree
 commands    what stands behind `fupan plan`, `check`, `show`, ...; cli.py: the command itself
 """

@@ -11,11 +11,11 @@ from typing import Any
 from job.analyse.analyst import AnalyseSettings
 from job.analyse.owner import Owner
 from job.analyse.stored import AskSettings
-from job.closing import earlier_closings
 from job.config import Settings
-from job.deadline import Deadline
 from job.planning import RunPlan
-from job.spending import journal_path
+from job.ration.closing import earlier_closings
+from job.ration.deadline import Deadline
+from job.spend.spending import journal_path
 from serve.ask.answers_actor import start_answers
 from serve.ask.limiter_actor import RayPermits
 from serve.ask.settings import key_variable

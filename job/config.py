@@ -27,10 +27,10 @@ from job.errors import UsageError
 from job.flags import Flags
 from job.history.known import KNOWN_FILE, load_known
 from job.own_instructions import check_compression, read_instructions
-from job.pack import Mode
-from job.prices import check_cap
+from job.pack.packing import Mode
 from job.provider_choice import choose_provider
 from job.records import KINDS, Kind
+from job.spend.prices import check_cap
 from job.storage.place import Place
 from serve.ask.answers import default_path
 from serve.ask.settings import Provider

@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from job.errors import UsageError
-from job.pack import Mode
+from job.pack.packing import Mode
 from job.records import Kind
 from serve.ask.settings import Provider
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import ray
 
+from job.answers.vectors import keeping
 from job.themes.space import Encode, Vectors
-from job.vectors_kept import keeping
 from serve.embedder import BUNDLED, BUNDLED_NAME, WINDOW, Embedder
 
 _RESTARTS = 2

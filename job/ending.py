@@ -11,10 +11,10 @@ from typing import Any
 
 from job.after import closing_warnings, grown
 from job.config import Settings
-from job.deadline import REACHED
 from job.errors import JobError, StoppedEarly, TooManyFailed
 from job.planning import RunPlan
 from job.progress import View
+from job.ration.deadline import REACHED
 
 
 def closing_words(settings: Settings, plan: RunPlan, ledger: dict[str, Any]) -> list[str]:

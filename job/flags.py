@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from job.pack import Mode as PackMode
+from job.pack.packing import Mode as PackMode
 
 
 @dataclass(frozen=True, slots=True)

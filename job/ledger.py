@@ -99,7 +99,7 @@ def make_ledger(
     money: Mapping[str, Any],
 ) -> dict[str, Any]:
     """ledger.json. `sources`: how each file was understood, and its counts; `money`: see
-    `job.spending.money_of`.
+    `job.spend.spending.money_of`.
 
     Raises LedgerError where the two sides differ, naming both.
     """

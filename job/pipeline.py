@@ -17,9 +17,9 @@ import ray
 from ray.data import ActorPoolStrategy, TaskPoolStrategy
 
 from job.analyse.analyst import Analyse, AnalyseSettings, analyse_extractive
-from job.importance import RANK, with_ranks
 from job.instructions import Language
 from job.intake import Intake
+from job.ration.importance import RANK, with_ranks
 from job.records import RESULT_SCHEMA
 from job.spread import RETRIES
 from job.storage.place import Place

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from job.analyse.requests import SCHEMA_TOKENS, instruction_tokens
+from job.answers.words import store_error
 from job.clean.cleaner import CleanSettings
 from job.commands.first_look import FirstLook, first_look, warnings_of
 from job.config import Settings
@@ -23,13 +24,12 @@ from job.instructions import Language
 from job.mask.masking import DEFAULT, Masker, load_key
 from job.mask.source_names import with_shown_names
 from job.own_instructions import unheard_instructions
-from job.pack import Fit
+from job.pack.packing import Fit
 from job.printable import encodable
 from job.read import FilePlan, Slice, plan_inputs
 from job.read.chats import ChatNames
 from job.records import KINDS, Kind
 from job.storage.place import Place
-from job.store_words import store_error
 from serve.ask import tokens
 from serve.ask.answers_file import StoreError
 from serve.ask.answers_repair import LastingAnswers, files_set_aside

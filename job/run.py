@@ -18,16 +18,15 @@ import ray
 from rich.console import Console
 
 from job.analyse.analyst import AnalyseSettings
-from job.around import keep_around
+from job.answers.care import check_answers, close_account
 from job.asking import choose_analyst
-from job.canary import Canary, kept_canary, send_canary
-from job.closing import keep_closing, naming_calls
 from job.cluster import cluster
 from job.compress.calls import instruction_calls
 from job.compress.told import compression_warnings, told
 from job.config import Settings
 from job.ending import closing_words, exit_error, why_stopped
 from job.errors import JobError, StoppedEarly, UsageError
+from job.estimates.keep_around import keep_around
 from job.finish import finish_results, write_outcomes
 from job.fold.folding import start_shards
 from job.fold.join import join_members
@@ -39,6 +38,7 @@ from job.pipeline import ask_everything
 from job.planning import RunPlan, plan_run
 from job.printable import encodable
 from job.progress import View, start_board
+from job.ration.closing import keep_closing, naming_calls
 from job.reach import check_reach
 from job.records import SliceCounts
 from job.report import write_report
@@ -46,13 +46,13 @@ from job.run_folder import RunFolder
 from job.run_json import identity, run_json
 from job.sampling import sample_bound
 from job.show import Watcher
-from job.spending import check_journal, make_purse, money_of
+from job.spend.spending import check_journal, make_purse, money_of
 from job.storage.hold import Check
 from job.storage.place import Place
-from job.store_care import check_answers, close_account
 from job.themes.grouping import group_issues, name_groups
 from job.themes.table import write_themes
 from job.timing import Stations
+from job.trial.canary import Canary, kept_canary, send_canary
 from job.write import write_json
 from serve.ask.ask import CallCounts
 from serve.ask.errors import Misconfigured

@@ -19,12 +19,12 @@ from rich.live import Live
 from rich.text import Text
 
 from job import ledger as account
-from job.money import as_written, shown
-from job.pace import seconds_left
+from job.estimates.pace import seconds_left
 from job.printable import printable
 from job.progress import View
 from job.report.instructions import compression_words
 from job.report.words import Words
+from job.spend.money import as_written, shown
 from job.timing import Stations
 
 LIVE_SECONDS = 0.5

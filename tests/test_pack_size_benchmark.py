@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from job.estimates_kept import RunEstimates
+from job.estimates.kept import RunEstimates
 from scripts.benchmarks.pack_size import SETTINGS, bars_of, best_fixed
 from scripts.benchmarks.pack_size_asking import Asked
 

@@ -23,9 +23,9 @@ from job.analyse.learning import Learning
 from job.analyse.owner import Owner
 from job.analyse.requests import instruction_tokens
 from job.analyse.stored import AskSettings, Store
-from job.deadline import Deadline
 from job.instructions import Language
-from job.pack import Fit
+from job.pack.packing import Fit
+from job.ration.deadline import Deadline
 from job.records import Record, Result, results_to_table, table_to_records
 from serve.ask.answers_actor import RayAnswers
 from serve.ask.ask import Asker

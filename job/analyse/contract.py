@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from job.pack import Item
+from job.pack.packing import Item
 from job.records import Answer
 from job.validate import Verdict
 from serve.ask.errors import (

@@ -22,9 +22,9 @@ from job.analyse.requests import SCHEMA_TOKENS, build_request, lane_of, wire_tok
 from job.analyse.routing import Routing
 from job.analyse.stored import AskSettings, Store
 from job.analyse.waiting import LINGER_SECONDS, Waiting
-from job.deadline import REACHED, TimeLeft
-from job.pack import Fit, Item
+from job.pack.packing import Fit, Item
 from job.progress import BusyClock, Progress
+from job.ration.deadline import REACHED, TimeLeft
 from job.records import Record, Result
 from job.validate import Verdict, validate
 from serve.ask.ask import Asker

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from job.analyse.parts import merge_answers
 from job.analyse.stored import Stored, for_record
-from job.pack import Item
+from job.pack.packing import Item
 from job.records import Answer, Record, Result, Via
 
 

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from job.analyse.learning import Learning
 from job.analyse.stored import AskSettings
-from job.estimates_kept import Kept, RunEstimates, decode_kept, earlier_of, encode_kept
+from job.estimates.kept import Kept, RunEstimates, decode_kept, earlier_of, encode_kept
 from job.instructions import instructions_hash
 from serve.ask.answers import answer_key
 from serve.ask.settings import Provider

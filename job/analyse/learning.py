@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from job.analyse.requests import pack_wire
-from job.estimates import Moments
-from job.estimates_kept import Earlier, Repeats, RunEstimates
-from job.pack import BYTES_A_TOKEN, Fit, Item
-from job.pack_cost import Pack, Rates
-from job.pack_size import PackSize
+from job.estimates.kept import Earlier, Repeats, RunEstimates
+from job.estimates.moments import Moments
+from job.pack.cost import Pack, Rates
+from job.pack.packing import BYTES_A_TOKEN, Fit, Item
+from job.pack.size import PackSize
 from job.records import KINDS
 from job.validate import Verdict
 from serve.ask.contract import Reply, Request

@@ -16,7 +16,7 @@ from job.analyse.parts import MAX_PARTS, split_item
 from job.analyse.routing import Routing
 from job.analyse.stored import AskSettings, Store, decode, encode, record_key
 from job.analyse.waiting import Waiting
-from job.pack import Fit, Item, make_item
+from job.pack.packing import Fit, Item, make_item
 from job.progress import Progress
 from job.records import Record, Result
 from serve.ask.errors import AskError

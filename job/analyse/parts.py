@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from job.pack import Fit, Item, make_item
+from job.pack.packing import Fit, Item, make_item
 from job.records import SEVERITIES, Answer, Issue, Outcome
 from serve.ask import tokens
 

@@ -12,7 +12,7 @@ import orjson
 
 from job.analyse.stored import AskSettings
 from job.instructions import ANSWER_SCHEMA, Language, system_message, undated
-from job.pack import ISO_DATE_TOKENS, Fit, Item, dates_of, spans_dates, wire_line
+from job.pack.packing import ISO_DATE_TOKENS, Fit, Item, dates_of, spans_dates, wire_line
 from job.records import KINDS, Kind, Lane
 from serve.ask import tokens
 from serve.ask.contract import Request

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from job.analyse.tiers import first_tier, next_tier, tier_names
-from job.pack import Item
+from job.pack.packing import Item
 from serve.ask.contract import Usage
 from serve.ask.settings import Prices
 from serve.ask.spend import cost_of

@@ -13,7 +13,7 @@ from typing import Protocol
 import orjson
 
 from job.instructions import Language, undated
-from job.pack import Mode
+from job.pack.packing import Mode
 from job.quotes import align_quote
 from job.records import Answer, Issue, Record
 from serve.ask.answers import answer_key

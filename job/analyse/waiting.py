@@ -14,8 +14,8 @@ from collections import deque
 
 from job.analyse.contract import Together
 from job.analyse.requests import lane_of, wire_tokens
-from job.pack import Fit, Item, Window
-from job.rationed import RationedWindow
+from job.pack.packing import Fit, Item, Window
+from job.ration.window import RationedWindow
 from job.records import Lane
 
 LINGER_SECONDS = 1.5

@@ -18,11 +18,11 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from job.clean.draft import Draft, Drafting
+from job.estimates.reserve import RESERVE_TOKENS
 from job.fold.template import template
 from job.mask.masking import Masker
 from job.read.rejections import EXCERPT_CHARACTERS as READ_CHARACTERS
 from job.records import Kind, Lane, Raw, Record, Rejected, SliceCounts
-from job.reserve import RESERVE_TOKENS
 from job.text import language, normalise
 from serve.ask.tokens import count
 

@@ -14,13 +14,13 @@ from typing import Annotated, Literal
 import orjson
 import typer
 
+from job.answers.words import store_error
 from job.commands.answers_shown import contents_json, contents_lines, forgotten_line
 from job.config import answers_file
 from job.errors import UsageError
 from job.options import AnswersPath, Json, Quiet
 from job.printable import printable
 from job.storage.place import Place
-from job.store_words import store_error
 from job.write import appearing
 from serve.ask.answers import Answers
 from serve.ask.answers_file import StoreError

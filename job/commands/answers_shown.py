@@ -9,7 +9,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from job.recalls import NAME, Recalls, decode_recalls
+from job.answers.recalls import NAME, Recalls, decode_recalls
 from serve.ask.answers import Answers
 from serve.ask.answers_repair import DAMAGE
 from serve.ask.answers_upkeep import Contents, Forgotten

@@ -26,14 +26,14 @@ from job.compare.comparison import Comparison
 from job.compare.table import table
 from job.config import Settings
 from job.errors import JobError, StoppedEarly, TooManyFailed, UsageError
-from job.estimates_kept import Earlier, decode_kept, earlier_of
+from job.estimates.kept import Earlier, decode_kept, earlier_of
 from job.own_instructions import own_hash, read_instructions
 from job.planning import RunPlan, open_answers, plan_run
-from job.prices import check_cap, known_prices
 from job.printable import printable
 from job.report.trial import reason_in_words
 from job.report.words import Words
 from job.sampling import sample_bound
+from job.spend.prices import check_cap, known_prices
 from job.trial.draw import Drawn, draw
 from job.trial.trial import Say, Sides, Trial, compare_sides
 from job.trial.ways import Watch, Way

@@ -22,6 +22,7 @@ from job.analyse.learned import around_name, estimates_name
 from job.analyse.learning import Learning
 from job.analyse.requests import instruction_tokens
 from job.analyse.stored import AskSettings, record_key
+from job.answers.care import damage_warnings
 from job.asking import ask_settings
 from job.cluster import cluster
 from job.commands.preview_answers import AnswerTokens
@@ -32,21 +33,20 @@ from job.commands.preview_numbers import Range, Taken, around_of, foresee
 from job.commands.preview_packs import PlannedPacks
 from job.compress.planned import plan_instructions
 from job.config import Settings
-from job.estimates_around import Around, decode_around
-from job.estimates_kept import Earlier, decode_kept, earlier_of
+from job.estimates.around import Around, decode_around
+from job.estimates.kept import Earlier, decode_kept, earlier_of
 from job.fold.folding import start_shards
 from job.intake import Intake
 from job.ledger import read_manifests, sum_counts
-from job.pack import Fit
+from job.pack.packing import Fit
 from job.pipeline import read_everything
 from job.planning import RunPlan, open_answers, plan_run
-from job.prices import cap_warnings, known_prices, origin_words
 from job.progress import start_board
 from job.records import Lane, Record, table_to_records
 from job.run_folder import RunFolder
 from job.sampling import sample_bound
+from job.spend.prices import cap_warnings, known_prices, origin_words
 from job.storage.place import Place
-from job.store_care import damage_warnings
 from job.trial.trial import calls_foretold
 from serve.ask.answers_repair import LastingAnswers
 from serve.ask.contract import Request

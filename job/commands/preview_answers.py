@@ -17,10 +17,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from job import extractive
-from job.estimates import Moments
+from job.estimates.moments import Moments
+from job.estimates.reserve import KindLane
 from job.instructions import Language
 from job.records import Answer, Record
-from job.reserve import KindLane
 
 EACH = 500
 EVERY = 20

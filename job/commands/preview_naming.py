@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 
-from job.call_seconds import GUESS_SECONDS, GUESS_SECONDS_A_TOKEN
 from job.commands.preview_asking import Call
-from job.estimates_around import NamingTaken
+from job.estimates.around import NamingTaken
+from job.estimates.call_seconds import GUESS_SECONDS, GUESS_SECONDS_A_TOKEN
 from job.instructions import Language
 from job.naming.code_names import EXAMPLES
 from job.naming.naming import FEWEST, FIRST_ROUND, MOST_NAMED

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from job.call_seconds import GUESS_SECONDS, GUESS_SECONDS_A_TOKEN
 from job.commands.preview_answers import GUESS_SPREAD, RUN_SPREAD, AnswerTokens
 from job.commands.preview_asking import Asking, Call, Listed
-from job.estimates import Moments
-from job.estimates_around import Around, default_seconds
-from job.estimates_kept import Earlier, Repeats
+from job.estimates.around import Around, default_seconds
+from job.estimates.call_seconds import GUESS_SECONDS, GUESS_SECONDS_A_TOKEN
+from job.estimates.kept import Earlier, Repeats
+from job.estimates.moments import Moments
 from serve.ask.limiter import Limits
 
 DEVIATIONS = 2.0

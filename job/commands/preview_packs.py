@@ -19,9 +19,9 @@ from job.analyse.stored import AskSettings
 from job.analyse.tiers import first_tier
 from job.commands.preview_answers import AnswerTokens
 from job.commands.preview_asking import Call
-from job.pack import Fit, Item, Window, make_item
-from job.pack_cost import Pack
-from job.pack_size import PackSize
+from job.pack.cost import Pack
+from job.pack.packing import Fit, Item, Window, make_item
+from job.pack.size import PackSize
 from job.records import Lane, Record
 from serve.ask.contract import Class, Request
 

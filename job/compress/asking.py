@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from job.call_seconds import ANSWER_SECONDS, LONGEST_SECONDS, TOKENS_A_SECOND
+from job.estimates.call_seconds import ANSWER_SECONDS, LONGEST_SECONDS, TOKENS_A_SECOND
 from job.instructions import Language, strict_object
 from serve.ask import tokens
 from serve.ask.contract import Request

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from job.call_seconds import ANSWER_SECONDS, LONGEST_SECONDS, TOKENS_A_SECOND
+from job.estimates.call_seconds import ANSWER_SECONDS, LONGEST_SECONDS, TOKENS_A_SECOND
 from job.instructions import Language, strict_object
 from job.naming.check import check_name
 from job.naming.code_names import ThemeInput, ThemeName, severity_of

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from job.money import as_written, shown, shown_parts
 from job.records import KINDS
 from job.report.words import Words
+from job.spend.money import as_written, shown, shown_parts
 
 Rows = list[tuple[str, Any]]
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from job.money import shown
 from job.report.words import Words, share
+from job.spend.money import shown
 
 Rows = list[tuple[str, Any]]
 

@@ -3,4 +3,5 @@
 draw.py      which records: a share of those that differ, the same ones each time
 ways.py      one way of asking, carried out
 trial.py     both ways and the first once more, compared
+canary.py    a trial before a run, that chooses its mode
 """

@@ -17,10 +17,10 @@ from job.analyse.stored import AskSettings
 from job.compare.comparison import Side
 from job.compare.positions import Place
 from job.errors import StoppedEarly, UsageError
-from job.estimates_kept import Earlier
-from job.pack import Item
-from job.prices import known_prices
+from job.estimates.kept import Earlier
+from job.pack.packing import Item
 from job.records import Record
+from job.spend.prices import known_prices
 from job.validate import Verdict
 from serve.ask.contract import Usage
 from serve.ask.limiter_host import Permits

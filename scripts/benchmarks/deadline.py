@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from job.importance import CHANCE_BITS, ERROR_LEVELS, Importance, importance, rank_of
+from job.ration.importance import CHANCE_BITS, ERROR_LEVELS, Importance, importance, rank_of
 from job.records import Record, record_from_row
 from scripts.benchmarks.checks import Bar, print_table, verdict
 from scripts.benchmarks.command import run_command

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from job.pack_size import MOST_AGAIN
+from job.pack.size import MOST_AGAIN
 from job.records import Record
 from scripts.benchmarks.checks import Bar, print_table, verdict
 from scripts.benchmarks.pack_size_asking import Asked, Setting, ask_day, records_of

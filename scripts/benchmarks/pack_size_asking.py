@@ -15,10 +15,10 @@ from job.analyse.requests import instruction_tokens
 from job.analyse.stored import AskSettings
 from job.analyse.waiting import LINGER_SECONDS
 from job.clean.cleaner import LINE_TOKENS, SLOW_OVER
-from job.estimates_kept import Kept, RunEstimates, earlier_of
-from job.pack import Fit
+from job.estimates.kept import Kept, RunEstimates, earlier_of
+from job.estimates.reserve import RESERVE_TOKENS
+from job.pack.packing import Fit
 from job.records import Record
-from job.reserve import RESERVE_TOKENS
 from job.trial.ways import Kept as KeptAnswers
 from scripts.benchmarks.provider import Provider
 from scripts.benchmarks.workload import MODEL

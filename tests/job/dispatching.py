@@ -11,7 +11,7 @@ from job.analyse.dispatch import Dispatcher
 from job.analyse.requests import instruction_tokens
 from job.analyse.stored import AskSettings
 from job.instructions import Language
-from job.pack import Fit, Mode
+from job.pack.packing import Fit, Mode
 from serve.ask.ask import Asker
 from serve.ask.limiter import Limits
 from serve.ask.limiter_host import InProcessPermits

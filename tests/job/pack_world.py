@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from job.pack_cost import Pack, Rates
-from job.pack_size import PackSize
+from job.pack.cost import Pack, Rates
+from job.pack.size import PackSize
 
 Curve = Sequence[tuple[float, float]]
 """Points (tokens, value), linear between them, flat outside."""

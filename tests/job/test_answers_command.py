@@ -15,8 +15,8 @@ import orjson
 import pytest
 from typer.testing import CliRunner, Result
 
+from job.answers.recalls import NAME, Recalls, decode_recalls
 from job.cli import app
-from job.recalls import NAME, Recalls, decode_recalls
 from serve.ask.answers import Answers, answer_key
 from serve.ask.answers_repair import LastingAnswers
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from job.call_seconds import FLOOR_SECONDS, LONGEST_SECONDS, TRUST_FROM, CallSeconds
-from job.estimates import Line
+from job.estimates.call_seconds import FLOOR_SECONDS, LONGEST_SECONDS, TRUST_FROM, CallSeconds
+from job.estimates.moments import Line
 from job.records import Lane
 
 LANES = st.sampled_from(["fast", "slow"])

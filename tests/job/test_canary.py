@@ -7,7 +7,6 @@ from typing import Any, get_args
 
 import pytest
 
-from job.canary import Canary, kept_canary
 from job.compare.comparison import Comparison, Side, compare
 from job.compare.meaning import Meaning
 from job.compare.positions import Place
@@ -18,6 +17,7 @@ from job.report.trial import canary_notice, reason_in_words
 from job.report.words import Language, Words
 from job.run_folder import RunFolder
 from job.storage.place import Place as Folder
+from job.trial.canary import Canary, kept_canary
 from job.trial.trial import calls_foretold, part_of
 from job.write import write_json
 from serve.ask.ask import CallCounts

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from job.analyse.analyst import AnalyseSettings
 from job.analyse.owner import Owner
 from job.analyse.stored import AskSettings
-from job.closing import naming_calls
-from job.deadline import REACHED, Deadline
 from job.ending import why_stopped
 from job.progress import View
+from job.ration.closing import naming_calls
+from job.ration.deadline import REACHED, Deadline
 from serve.ask.settings import Provider
 
 PROVIDER = Provider(base_url="http://127.0.0.1:9/v1", models=("m",))

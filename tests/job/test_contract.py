@@ -16,7 +16,7 @@ from job.analyse.contract import (
     after_error,
     after_reply,
 )
-from job.pack import Item, make_item
+from job.pack.packing import Item, make_item
 from job.records import Answer
 from job.validate import Verdict, validate
 from serve.ask.errors import (

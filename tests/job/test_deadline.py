@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from job.deadline import (
+from job.ration.deadline import (
     LEAST_NAMING_SECONDS,
     NAMING_SECONDS,
     SPARE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from job.deadline import REACHED, TimeLeft
+from job.ration.deadline import REACHED, TimeLeft
 from serve.ask.errors import QuotaExhausted
 from serve.ask.limiter import Limits
 from serve.ask.limiter_host import InProcessPermits

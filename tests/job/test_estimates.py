@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from job.estimates import Line, Moments
+from job.estimates.moments import Line, Moments
 
 VALUES = st.lists(st.floats(0.0, 1e5), min_size=2, max_size=40)
 PAIRS = st.lists(st.tuples(st.floats(1.0, 1e5), st.floats(0.0, 1e3)), min_size=1, max_size=40)

@@ -6,9 +6,8 @@ from itertools import permutations
 
 import pytest
 
-from job.estimates import Line, Moments
-from job.estimates_around import Around, RunAround, decode_around, encode_around
-from job.estimates_kept import (
+from job.estimates.around import Around, RunAround, decode_around, encode_around
+from job.estimates.kept import (
     ANSWERS_REMEMBERED,
     CALLS_REMEMBERED,
     RUNS_KEPT,
@@ -19,7 +18,8 @@ from job.estimates_kept import (
     earlier_of,
     encode_kept,
 )
-from job.reserve import KindLane
+from job.estimates.moments import Line, Moments
+from job.estimates.reserve import KindLane
 
 FAST: KindLane = ("feedback", "fast")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from job.importance import RANK, Importance, class_of, importance, rank_of, with_ranks
+from job.ration.importance import RANK, Importance, class_of, importance, rank_of, with_ranks
 from job.records import KINDS, RECORD_SCHEMA, records_to_table
 from tests.job.make import record
 

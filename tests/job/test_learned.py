@@ -10,9 +10,9 @@ import pytest
 from job.analyse.learned import Keeper, around_name, estimates_name
 from job.analyse.requests import build_request
 from job.analyse.stored import AskSettings
-from job.estimates_kept import decode_kept
-from job.pack import make_item
-from job.reserve import LEARN_FROM, RESERVE_TOKENS
+from job.estimates.kept import decode_kept
+from job.estimates.reserve import LEARN_FROM, RESERVE_TOKENS
+from job.pack.packing import make_item
 from serve.ask.settings import Provider
 from serve.simulated import SimulatedProvider
 from serve.simulated_settings import Settings

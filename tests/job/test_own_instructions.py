@@ -17,7 +17,7 @@ from job.flags import Flags
 from job.instructions import Language, instructions_hash, system_message, undated
 from job.mask.masking import Masker
 from job.own_instructions import MOST_CHARACTERS, read_instructions, shown_instructions
-from job.pack import Fit, make_item
+from job.pack.packing import Fit, make_item
 from tests.job.make import record
 
 LANGUAGES: tuple[Language, Language] = ("en", "zh")

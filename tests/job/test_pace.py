@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import pytest
 
-from job.pace import seconds_left
+from job.estimates.pace import seconds_left
 from job.progress import Progress, View
 from serve.ask.ask import CallCounts
 from serve.ask.limiter import Limiter, Limits, Outcome

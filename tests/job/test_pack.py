@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from job.analyse.requests import build_request, instruction_tokens
 from job.analyse.stored import AskSettings
-from job.estimates import Moments
-from job.pack import (
+from job.estimates.moments import Moments
+from job.estimates.reserve import LEARN_FROM, RESERVE_TOKENS, Reserve
+from job.pack.packing import (
     MARGIN_TOKENS,
     Fit,
     Item,
@@ -20,7 +21,6 @@ from job.pack import (
     wire_line,
 )
 from job.records import KINDS, Kind, Lane
-from job.reserve import LEARN_FROM, RESERVE_TOKENS, Reserve
 from serve.ask import tokens
 from tests.job.make import record
 

@@ -12,9 +12,9 @@ from job.analyse.stored import AskSettings
 from job.commands.preview_answers import AnswerTokens
 from job.commands.preview_asking import Asking
 from job.commands.preview_packs import PlannedPacks
-from job.estimates_kept import Kept, earlier_of
-from job.pack import Fit
-from job.pack_cost import Pack
+from job.estimates.kept import Kept, earlier_of
+from job.pack.cost import Pack
+from job.pack.packing import Fit
 from job.records import Record
 from serve.ask.settings import LimitSettings, Provider
 from serve.simulated import SimulatedProvider

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from job.pack_cost import Pack, Rates
-from job.pack_size import LEAST_TOKENS, MOST_AGAIN, PackSize, tokens_of
+from job.pack.cost import Pack, Rates
+from job.pack.size import LEAST_TOKENS, MOST_AGAIN, PackSize, tokens_of
 from tests.job.pack_world import ARTICLE, Curve, World, at
 
 REQUESTS = Rates(rpm=60, tpm=None, concurrency=20, context=16_384)

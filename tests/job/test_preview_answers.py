@@ -7,9 +7,9 @@ import pytest
 from job.commands.preview_answers import EACH, ISSUE_TOKENS, RESULT_TOKENS, AnswerTokens
 from job.commands.preview_naming import naming_calls
 from job.commands.preview_numbers import SEEN_SECONDS, Range, around_of, foresee
-from job.estimates import Moments
-from job.estimates_around import Around, NamingTaken, RunAround
-from job.estimates_kept import Earlier, Repeats
+from job.estimates.around import Around, NamingTaken, RunAround
+from job.estimates.kept import Earlier, Repeats
+from job.estimates.moments import Moments
 from job.instructions import Language
 from job.records import Answer, Issue, Record
 from serve.ask.limiter import Limits

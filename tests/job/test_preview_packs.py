@@ -12,8 +12,8 @@ from job.analyse.stored import AskSettings
 from job.commands.preview_answers import AnswerTokens
 from job.commands.preview_asking import Asking, Call
 from job.commands.preview_packs import PlannedPacks
-from job.estimates import Moments
-from job.pack import Fit
+from job.estimates.moments import Moments
+from job.pack.packing import Fit
 from job.records import Answer, Issue, Record
 from serve.ask.limiter import Limits
 from serve.ask.settings import Provider

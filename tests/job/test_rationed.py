@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from job.analyse.requests import instruction_tokens
-from job.importance import Importance, importance, rank_of
-from job.pack import Fit, Item, make_item
-from job.rationed import RationedWindow
+from job.pack.packing import Fit, Item, make_item
+from job.ration.importance import Importance, importance, rank_of
+from job.ration.window import RationedWindow
 from job.records import KINDS, LANES, Kind, Lane
 from tests.job.make import record
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from job.money import as_written, shown, shown_parts
 from job.report.money import SHOWN_PARTS, cap_notice, cost_rows, parts
 from job.report.words import Words
+from job.spend.money import as_written, shown, shown_parts
 
 COST: dict[str, Any] = {
     "cost": 0.0123,

@@ -8,8 +8,8 @@ from typing import Any
 import jsonschema
 import orjson
 
-from job.pack_cost import Pack, Rates
-from job.pack_size import PackSize
+from job.pack.cost import Pack, Rates
+from job.pack.size import PackSize
 from job.progress import View
 from job.report.packs import pack_rows
 from job.report.words import Words

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from job.analyse.routing import Routing
-from job.pack import make_item
+from job.pack.packing import make_item
 from job.progress import View
 from job.report import write_report
 from job.report.routing import routing_rows

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from job.deadline import LEARNED, REACHED, Closing
-from job.importance import Importance, importance
+from job.ration.deadline import LEARNED, REACHED, Closing
+from job.ration.importance import Importance, importance
 from job.records import record_from_row
 from scripts.days.seed_day import write_seed_day
 from serve.ask.answers import Answers

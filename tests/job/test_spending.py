@@ -15,9 +15,9 @@ from job.config import Settings, resolve
 from job.errors import UsageError
 from job.flags import Flags
 from job.planning import RunPlan
-from job.prices import cap_warnings
 from job.run_folder import RunFolder
-from job.spending import amounts_of, check_journal, journal_path, make_purse, money_of
+from job.spend.prices import cap_warnings
+from job.spend.spending import amounts_of, check_journal, journal_path, make_purse, money_of
 from job.storage.place import Place
 from serve.ask.contract import Usage
 from serve.ask.settings import Prices

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from job.analyse.parts import MAX_PARTS, split_item
-from job.pack import Item, make_item
+from job.pack.packing import Item, make_item
 from job.records import Record
 from serve.simulated import SimulatedProvider
 from serve.simulated_settings import Settings

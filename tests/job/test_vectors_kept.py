@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from job import vectors_kept
+from job.answers import vectors as vectors_kept
+from job.answers.vectors import keeping
 from job.themes.space import Vectors
-from job.vectors_kept import keeping
 from serve.ask.answers import Answers
 
 

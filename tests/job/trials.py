@@ -9,7 +9,7 @@ from typing import Any
 from job.analyse.stored import AskSettings
 from job.compare.comparison import Comparison, compare
 from job.compare.meaning import Meaning
-from job.pack import Mode
+from job.pack.packing import Mode
 from job.records import Record
 from job.trial.trial import Sides, Trial
 from job.trial.ways import Way

@@ -11,9 +11,9 @@ from typing import Any
 import ray
 
 from job.analyse.analyst import AnalyseSettings
-from job.deadline import LEARNED, REACHED, Closing
 from job.naming.calls import NamingCalls
 from job.progress import View
+from job.ration.deadline import LEARNED, REACHED, Closing
 
 
 def earlier_closings(answers: Any) -> Closing:

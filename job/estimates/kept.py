@@ -14,9 +14,9 @@ from typing import Any
 
 import orjson
 
-from job.estimates import Line, Moments
+from job.estimates.moments import Line, Moments
+from job.estimates.reserve import KindLane
 from job.records import KINDS, LANES
-from job.reserve import KindLane
 
 RUNS_KEPT = 8
 """The last of them: older ones hardly count any more."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from job.estimates import Line
+from job.estimates.moments import Line
+from job.estimates.reserve import KindLane
 from job.records import Kind, Lane
-from job.reserve import KindLane
 
 ANSWER_SECONDS = 15.0
 TOKENS_A_SECOND = 20.0

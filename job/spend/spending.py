@@ -14,10 +14,10 @@ from typing import Any
 
 from job.config import Settings
 from job.errors import UsageError
-from job.money import FINEST
 from job.planning import RunPlan
-from job.prices import known_prices
 from job.run_folder import RunFolder
+from job.spend.money import FINEST
+from job.spend.prices import known_prices
 from serve.ask.price_table import AS_OF
 from serve.ask.spend import round_exactly
 from serve.ask.spend_account import Account, reckon

@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from job.pack import WIRE_TOKENS
-from job.pack_cost import Cost, Limit, Pack, Rates
-from job.pack_evidence import TRIED_ROWS, Evidence, Judgement, Shares
+from job.pack.cost import Cost, Limit, Pack, Rates
+from job.pack.evidence import TRIED_ROWS, Evidence, Judgement, Shares
+from job.pack.packing import WIRE_TOKENS
 from job.records import Lane
 
 Why = Literal["fixed", "start", "growing", "context", "rows", "cuts", "seconds", "enough"]

@@ -12,7 +12,7 @@ import ray
 
 from job.analyse.analyst import AnalyseSettings
 from job.analyse.learned import around_name
-from job.estimates_around import Around, RunAround, decode_around, encode_around
+from job.estimates.around import Around, RunAround, decode_around, encode_around
 from job.naming.calls import NamingCalls
 from job.progress import View
 from job.timing import Stations

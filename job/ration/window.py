@@ -6,8 +6,8 @@ one class, and its records are in time order as in any other pack.
 
 from __future__ import annotations
 
-from job.importance import Importance, importance, rank_of
-from job.pack import Fit, Group, Item, Window, by_time
+from job.pack.packing import Fit, Group, Item, Window, by_time
+from job.ration.importance import Importance, importance, rank_of
 from job.records import Lane
 
 

@@ -21,8 +21,8 @@ from job.analyse.dispatch import Dispatcher
 from job.analyse.learned import estimates_name
 from job.compare.comparison import Comparison
 from job.errors import StoppedEarly
-from job.estimates_kept import decode_kept, earlier_of
-from job.pack import Mode
+from job.estimates.kept import decode_kept, earlier_of
+from job.pack.packing import Mode
 from job.planning import RunPlan
 from job.report.trial import reason_in_words
 from job.report.words import Words

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from job.pack import MARGIN_TOKENS
-from job.pack_evidence import counts
+from job.pack.evidence import counts
+from job.pack.packing import MARGIN_TOKENS
 from serve.ask.permit import LimiterStats
 from serve.ask.settings import Provider
 
@@ -106,7 +106,7 @@ class Cost:
 
     all: Means = field(default_factory=Means)
     by_size: dict[int, Means] = field(default_factory=dict)
-    """By step of the grid (`pack_size.py`)."""
+    """By step of the grid (`size.py`)."""
 
     def add(self, step: int, pack: Pack) -> None:
         """Learn from one pack."""

@@ -11,12 +11,12 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from job.answers.recalls import NAME, decode_recalls
+from job.answers.words import damage_words
 from job.boundary import as_job_error
 from job.config import Settings
 from job.errors import JobError
 from job.planning import open_answers
-from job.recalls import NAME, decode_recalls
-from job.store_words import damage_words
 from serve.ask.answers_file import StoreError
 
 _DAY = 86_400

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from job.estimates import Moments
+from job.estimates.moments import Moments
 from job.records import LANES, Kind, Lane
 
 RESERVE_TOKENS = 80

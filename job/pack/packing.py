@@ -15,9 +15,9 @@ from typing import Literal
 
 import orjson
 
-from job.call_seconds import CallSeconds
+from job.estimates.call_seconds import CallSeconds
+from job.estimates.reserve import Reserve
 from job.records import Answer, Kind, Lane, Record
-from job.reserve import Reserve
 from serve.ask import tokens
 
 Mode = Literal["packed", "single"]
