@@ -20,7 +20,10 @@ def wilson(hits: int, of: int) -> tuple[float, float]:
     spread = Z * sqrt(seen * (1 - seen) / of + Z**2 / (4 * of**2))
     middle = seen + Z**2 / (2 * of)
     scale = 1 + Z**2 / of
-    return max(0.0, (middle - spread) / scale), min(1.0, (middle + spread) / scale)
+    # Rounding must not leave a share of 0 or 1 outside its own bounds.
+    low = 0.0 if hits == 0 else (middle - spread) / scale
+    high = 1.0 if hits == of else (middle + spread) / scale
+    return low, high
 
 
 def least_difference(hits: int, of: int, other_hits: int, other_of: int) -> float:

@@ -130,6 +130,7 @@ def test_a_record_that_one_side_did_not_answer_is_not_compared() -> None:
 
 
 @given(st.integers(0, 60), st.integers(1, 60))
+@example(0, 25)
 def test_bounds_hold_the_share_that_was_seen(hits: int, more: int) -> None:
     of = hits + more
     low, high = wilson(hits, of)
