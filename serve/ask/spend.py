@@ -13,7 +13,7 @@ can tell.
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Decimal
@@ -24,9 +24,12 @@ from serve.ask.settings import Prices
 
 MILLION = 1_000_000
 SAFETY = Decimal(2)
-"""Times our own count of a request's input tokens: its worst, until the provider counted one."""
+"""Times our own count of a request's input tokens: its worst, until the provider counted ENOUGH."""
+ENOUGH = 20
+"""Replies of a model to requests of one kind, from which on its ratios say what to expect."""
 LEEWAY = Decimal("1.1")
-"""Times the largest ratio of its count to ours that was seen: the worst from then on."""
+"""Times the largest ratio of its count to ours that was seen, or 1 where that is larger: the worst
+from then on."""
 SLACK_SECONDS = 30.0
 """What a caller may take beyond its timeout to settle, before it counts as gone."""
 
@@ -65,21 +68,30 @@ class Call:
 
 @dataclass(slots=True)
 class Ratios:
-    """The provider's count of input tokens over ours: the largest seen of each model."""
+    """The provider's count of input tokens over ours: `largest` of each model, and the number of
+    `replies` by model and kinds of what was asked. Text of another kind may have another ratio, and
+    so may the next of the same: the worst is never below our own count."""
 
     largest: dict[str, Decimal] = field(default_factory=dict)
+    replies: Counter[tuple[str, frozenset[str]]] = field(default_factory=Counter)
 
-    def observe(self, model: str, estimated: int, counted: int) -> None:
+    def observe(self, call: Call, counted: int) -> None:
         """Learn from one reply."""
-        if estimated > 0 and counted > 0:
-            ratio = Decimal(counted) / estimated
-            self.largest[model] = max(ratio, self.largest.get(model, ratio))
+        if call.estimate_in > 0 and counted > 0:
+            ratio = Decimal(counted) / call.estimate_in
+            self.largest[call.model] = max(ratio, self.largest.get(call.model, ratio))
+            self.replies[call.model, _kinds(call)] += 1
 
     def worst_input(self, call: Call) -> int:
         """Input tokens that the provider may count."""
-        seen = self.largest.get(call.model)
-        factor = SAFETY if seen is None else seen * LEEWAY
+        factor = max(Decimal(1), self.largest.get(call.model, Decimal(1))) * LEEWAY
+        if self.replies[call.model, _kinds(call)] < ENOUGH:
+            factor = max(factor, SAFETY)
         return int((call.estimate_in * factor).to_integral_value(ROUND_CEILING))
+
+
+def _kinds(call: Call) -> frozenset[str]:
+    return frozenset(what for what, _ in call.billed_to)
 
 
 def worst_cost(call: Call, prices: Prices, ratios: Ratios) -> Decimal:
@@ -173,7 +185,7 @@ class Budget:
         if held is None:
             return None
         if ended == "answered" and usage is not None:
-            self._ratios.observe(held.call.model, held.call.estimate_in, usage.tokens_in)
+            self._ratios.observe(held.call, usage.tokens_in)
         prices = self._prices.get(held.call.model)
         if prices is None:
             return None

@@ -99,7 +99,7 @@ class SpendHost:
                 continue
             spent += row.counts(purse.prices) or 0
             if row.usage is not None:
-                ratios.observe(row.call.model, row.call.estimate_in, row.usage.tokens_in)
+                ratios.observe(row.call, row.usage.tokens_in)
         refused = self._journal.refused(purse.run)
         # The same command again makes no other call: what is small enough was asked before.
         closed = refused is not None and purse.cap is not None and purse.cap <= refused

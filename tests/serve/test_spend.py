@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
 
@@ -14,6 +15,8 @@ from serve.ask.contract import Usage
 from serve.ask.price_table import AS_OF, LIST_PRICES, prices_of
 from serve.ask.settings import Prices, Provider
 from serve.ask.spend import (
+    ENOUGH,
+    LEEWAY,
     SAFETY,
     SLACK_SECONDS,
     Budget,
@@ -84,17 +87,74 @@ def test_prices_that_make_no_sense_are_refused(prices: object) -> None:
         Provider.model_validate({"base_url": "https://x/v1", "models": ["a"], "prices": prices})
 
 
+def _replied(budget: Budget, call: Call, counted: int) -> None:
+    budget.enqueue("reply", call)
+    budget.step(0.0)
+    budget.settle("reply", "answered", Usage(counted, 10))
+
+
 def test_a_reservation_is_the_worst_a_call_may_cost_and_learns_from_the_providers_count() -> None:
     budget = _budget(None)
-    assert budget.worst(_call()) == cost_of(Usage(int(1000 * SAFETY), 500), PRICES)
-    budget.enqueue("a", _call())
-    budget.step(0.0)
-    budget.settle("a", "answered", Usage(1200, 10))
-    assert budget.worst(_call()) == cost_of(Usage(1320, 500), PRICES)
-    budget.enqueue("b", _call())
-    budget.step(0.0)
-    budget.settle("b", "answered", Usage(900, 10))
-    assert budget.worst(_call()) == cost_of(Usage(1320, 500), PRICES)
+    for _ in range(ENOUGH):
+        assert budget.worst(_call()) == cost_of(Usage(int(1000 * SAFETY), 500), PRICES)
+        _replied(budget, _call(), 1200)
+    for _ in range(2):
+        assert budget.worst(_call()) == cost_of(Usage(1320, 500), PRICES)
+        _replied(budget, _call(), 900)
+    # Nothing is known yet of another kind of text.
+    other = Call("m", 1000, 500, 60.0, {("conversation", "a.log"): 1.0})
+    assert budget.worst(other) == cost_of(Usage(2000, 500), PRICES)
+
+
+def test_a_request_is_never_reckoned_below_our_own_count() -> None:
+    budget = _budget(None)
+    for _ in range(ENOUGH):
+        _replied(budget, _call(1250), 900)
+    assert budget.worst(_call()) == cost_of(Usage(1100, 500), PRICES)
+
+
+def test_a_first_reply_that_was_counted_low_promises_nothing_of_the_next() -> None:
+    budget = _budget("0.05")
+    _replied(budget, _call(1250, 100), 900)
+    for number in range(20):
+        budget.enqueue(f"pack {number}", _call(5750, 100))
+    for _ in range(20):
+        for ticket in budget.step(0.0).granted:
+            budget.settle(ticket, "answered", Usage(5400, 100))
+    assert Decimal("0.02") < budget.spent <= Decimal("0.05")
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 6000), st.floats(0, 1), st.booleans()), max_size=120),
+    st.integers(1, 6),
+)
+def test_the_cap_holds_while_ratios_grow_within_the_assumption(
+    calls: list[tuple[int, float, bool]], at_once: int
+) -> None:
+    """Assumed, as docs/spend.md says: at most SAFETY times our count before ENOUGH replies of the
+    kind, from then on at most LEEWAY times the largest ratio so far, or our count."""
+    cap = Decimal("0.2")
+    budget = Budget(cap, {"m": PRICES})
+    largest, replies = Decimal(1), Counter[str]()
+    on_wire: list[tuple[str, Call, int]] = []
+    bill = Decimal(0)
+    for number, (estimate, share, log) in enumerate(calls):
+        kind = "operation" if log else "conversation"
+        call = Call("m", estimate, 50, 60.0, {(kind, ""): 1.0})
+        bound = largest * LEEWAY if replies[kind] >= ENOUGH else max(SAFETY, largest * LEEWAY)
+        counted = max(1, int(estimate * bound * Decimal(share)))
+        budget.enqueue(f"t{number}", call)
+        if f"t{number}" in budget.step(0.0).granted:
+            on_wire.append((f"t{number}", call, counted))
+            bill += cost_of(Usage(counted, 50), PRICES)
+        else:
+            budget.withdraw(f"t{number}")
+        assert bill <= cap
+        while len(on_wire) >= at_once:
+            ticket, over, tokens = on_wire.pop(0)
+            budget.settle(ticket, "answered", Usage(tokens, 50))
+            largest = max(largest, Decimal(tokens) / over.estimate_in)
+            replies.update(what for what, _ in over.billed_to)
 
 
 def test_what_does_not_fit_now_waits_and_what_never_will_is_refused() -> None:
