@@ -19,6 +19,7 @@ from job.reduce.again import Seen
 from job.reduce.incidents import find_incidents
 from job.reduce.totals import Totals
 from job.report.compared import changes_of, comparison
+from job.report.earlier import with_cost
 from job.report.evidence import LineOf, local
 from job.report.headline import headline
 from job.report.known import known_section, verdicts
@@ -55,6 +56,7 @@ def make_report(
     Raises LedgerError where results, themes and ledger contradict one another.
     """
     _check(totals, themes, ledger)
+    ledger = with_cost(ledger)
     zone, words = ZoneInfo(run["timezone"]), Words(run["language"])
     seen = seen or Seen()
     named = {theme["id"]: theme for theme in themes}
