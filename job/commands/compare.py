@@ -76,7 +76,7 @@ class Compared:
 
     @property
     def exit_code(self) -> int:
-        """3 where the second way is worse, else 0."""
+        """3 where the second way should not be used as it is, else 0."""
         return TooManyFailed.exit_code if self.found.verdict.bad else 0
 
     @property

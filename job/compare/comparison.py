@@ -18,6 +18,8 @@ from job.compare.verdict import Agreed, Grown, Verdict, decide
 from job.records import Result, Via
 from serve.ask.ask import CallCounts
 
+_ENDS_WORSE: tuple[Via, Via] = ("failed", "review")
+
 
 @dataclass(frozen=True, slots=True)
 class Side:
@@ -108,7 +110,8 @@ def compare(
     ]
     fade = find_fade(seen)
     agreed = Agreed(both.agreeing, len(both.same), noise.agreeing, len(noise.same))
-    verdict = decide(fade, _grown(first, second, "failed"), _grown(first, second, "review"), agreed)
+    failed, review = (_grown(first, second, via) for via in _ENDS_WORSE)
+    verdict = decide(fade, failed, review, agreed, both_packed=bool(first.places))
     return Comparison(first, second, again, both, noise, seen, fade, verdict, about or {})
 
 

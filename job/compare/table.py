@@ -17,6 +17,8 @@ _LABELS: Mapping[Field, str] = {"issues": "number of issues"}
 _ADVICE = {
     "fades": "ask one by one (--mode single) or try smaller packs (--pack-tokens); "
     "`fupan run --canary 10` decides by itself",
+    "one_fades": "compare each side alone with being asked one by one, `fupan compare` without "
+    "--with-model and --with-instructions: it says which one fades",
     "more_failed": "keep the first way; `fupan run` says why records fail in failed.jsonl",
     "more_review": "keep the first way",
     "differs": "keep the first way, or look at what differs before you change",

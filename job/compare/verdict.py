@@ -3,6 +3,9 @@
 The yardstick of agreement is the model's own noise: the first side is asked once more about a part
 of the records, and the other side may agree with it by TOLERATED less than it agrees with itself.
 
+Where the first side was asked in packs too, an answer that differs towards the end of a pack may be
+the fault of either: then nobody is named ("one_fades").
+
 Invariant: where the two sides answer alike, each reason for "bad" is given 1 time in 100 at most;
 a reason is one word of a fixed set (`job/report` has a sentence for each in both languages).
 """
@@ -17,7 +20,14 @@ from job.compare.positions import ALPHA, Fade
 
 Word = Literal["good", "bad", "undecided"]
 Reason = Literal[
-    "alike", "fades", "more_failed", "more_review", "differs", "maybe_differs", "too_few"
+    "alike",
+    "fades",
+    "one_fades",
+    "more_failed",
+    "more_review",
+    "differs",
+    "maybe_differs",
+    "too_few",
 ]
 LEAST_RECORDS = 40
 """Records that both sides answered; from fewer nothing follows."""
@@ -45,7 +55,7 @@ class Verdict:
 
     @property
     def bad(self) -> bool:
-        """Whether the second side should not be used."""
+        """Whether the second side should not be used as it is."""
         return self.word == "bad"
 
     def as_json(self) -> dict[str, Any]:
@@ -88,20 +98,22 @@ class Agreed:
     itself_of: int
 
 
-def decide(fade: Fade | None, failed: Grown, review: Grown, agreed: Agreed) -> Verdict:
+def decide(
+    fade: Fade | None, failed: Grown, review: Grown, agreed: Agreed, both_packed: bool = False
+) -> Verdict:
     """The verdict; the first reason that holds is given, the one that says most about what to do
-    before the others."""
-    word, reason, before, after = _reason(fade, failed, review, agreed)
-    if fade is not None and reason == "fades":
+    before the others. `both_packed`: the first side was asked in packs too."""
+    word, reason, before, after = _reason(fade, failed, review, agreed, both_packed)
+    if fade is not None and reason in ("fades", "one_fades"):
         return Verdict(word, reason, before, after, fade.position, fade.longest, agreed.of)
     return Verdict(word, reason, before, after, records=agreed.of)
 
 
 def _reason(
-    fade: Fade | None, failed: Grown, review: Grown, agreed: Agreed
+    fade: Fade | None, failed: Grown, review: Grown, agreed: Agreed, both_packed: bool
 ) -> tuple[Word, Reason, float, float]:
     if fade is not None and fade.found:
-        return "bad", "fades", fade.before, fade.after
+        return "bad", "one_fades" if both_packed else "fades", fade.before, fade.after
     if failed.beyond(MORE_FAILED):
         return "bad", "more_failed", failed.first / failed.of, failed.second / failed.of
     if review.beyond(MORE_REVIEW):

@@ -61,6 +61,8 @@ WORDS = {
     "trial_alike": "{after} 的回答相同，模型重复回答时为 {before}",
     "trial_fades": "一批最多 {longest} 条，从第 {position} 条起回答变差："
     "之前有 {before} 得到印证，从这里起只有 {after}",
+    "trial_one_fades": "一批最多 {longest} 条，从第 {position} 条起两者的回答更不一致："
+    "之前有 {before} 相同，从这里起只有 {after}；其中一方变差，但无法由此判断是哪一方",
     "trial_more_failed": "失败的记录变多，由 {before} 增至 {after}",
     "trial_more_review": "待复核的记录变多，由 {before} 增至 {after}",
     "trial_differs": "只有 {after} 的回答相同，模型重复回答时为 {before}",

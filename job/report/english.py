@@ -78,6 +78,8 @@ WORDS = {
     "trial_alike": "{after} of the answers are the same, {before} when the model is asked twice",
     "trial_fades": "answers get worse from position {position} of {longest} in a pack on: {before}"
     " were confirmed before it, {after} from it on",
+    "trial_one_fades": "from position {position} of {longest} in a pack on the two agree less,"
+    " {after} instead of {before}: one of them gets worse, and this cannot tell which",
     "trial_more_failed": "more records fail, {after} instead of {before}",
     "trial_more_review": "more records are to review, {after} instead of {before}",
     "trial_differs": "{after} of the answers are the same, {before} when the model is asked twice",

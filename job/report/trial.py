@@ -13,6 +13,7 @@ from job.report.words import Words, share
 _KEYS = {
     "alike": "trial_alike",
     "fades": "trial_fades",
+    "one_fades": "trial_one_fades",
     "more_failed": "trial_more_failed",
     "more_review": "trial_more_review",
     "differs": "trial_differs",

@@ -26,11 +26,13 @@ from tests.job.make import record
 RECORDS = 120
 
 
+ASKED: list[Record] = [record(f"disk is full on {n}") for n in range(RECORDS)]
+
+
 def side(name: str, wrong_from: int | None = None, packed: bool = False) -> Side:
     """Answers of one way; in packs of 40, wrong from a position on."""
     results, places = [], {}
-    for n in range(RECORDS):
-        each: Record = record(f"disk is full on {n}")
+    for n, each in enumerate(ASKED):
         position = n % 40 + 1
         wrong = wrong_from is not None and position >= wrong_from
         event = "nothing of the kind" if wrong else "the disk is full"
@@ -75,6 +77,17 @@ def test_an_undecided_canary_keeps_packs_and_says_so() -> None:
     assert canary.mode == "packed"
     assert "undecided" in canary.warnings()[0]
     assert canary_notice({"canary": canary.facts()}, Words("en")) is None
+
+
+@pytest.mark.parametrize("fading", ["first", "second"])
+def test_of_two_sides_in_packs_none_is_blamed_for_the_other(fading: str) -> None:
+    first = side("old", 25 if fading == "first" else None, packed=True)
+    second = side("new", 25 if fading == "second" else None, packed=True)
+    found = compare(first, second, first, Meaning())
+    assert (found.verdict.reason, found.verdict.position) == ("one_fades", 25)
+    lines = table(found, reason_in_words(found.verdict.as_json(), Words("en")))
+    assert "one of them gets worse" in lines[-2]
+    assert "--mode single" not in lines[-1]
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
