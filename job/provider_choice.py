@@ -1,8 +1,9 @@
 """Which model is asked, from flags and fupan.yaml.
 
 Invariant: a key goes to no other server than the one its owner named it for: where --base-url
-leads away from the configured provider, the configured key stays behind. A flag that has no
-meaning is an error, never ignored.
+leads away from the configured provider, the configured key stays behind, and so does what only that
+server promises: its prices, its tiers, the fields it takes. A flag that has no meaning is an error,
+never ignored.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ _MODEL_FLAGS = (
     *("max_spend", "instructions", "canary"),
 )
 """Flags that say something about a model that is asked."""
+_OF_THE_SERVER = ("key_env", "prices", "tiers", "extra_body", "json")
+"""Values of a provider that hold for its own server only; the others are of its models."""
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 AUTO = "auto"
@@ -54,7 +57,7 @@ def choose_provider(flags: Flags, config: ConfigFile) -> Choice:
     if name in BUILT_IN:
         why = "has no models to choose from" if name == EXTRACTIVE else "is not available yet"
         raise UsageError(f"provider {name} {why}; name another one or --base-url")
-    values = _known_values(name, config, asked_for=wanted is not None)
+    values = _of_server(_known_values(name, config, asked_for=wanted is not None), flags.base_url)
     model = flags.model or model or (values.get("models") or ("",))[0]
     if not model:
         raise UsageError("name the model with --model")
@@ -117,14 +120,19 @@ def _with_flags(values: dict[str, Any], flags: Flags) -> dict[str, Any]:
     given = {key: getattr(flags, flag) for flag, key in _PROVIDER_FLAGS.items()}
     limits = {flag: getattr(flags, flag) for flag in _LIMIT_FLAGS}
     changed = {key: value for key, value in given.items() if value is not None}
-    if flags.base_url is not None and _origin(flags.base_url) != _origin(values.get("base_url")):
-        values = {**values, "key_env": None}
     known = values.get("limits") or LimitSettings().model_dump()
     return {
         **values,
         **changed,
         "limits": known | {key: value for key, value in limits.items() if value is not None},
     }
+
+
+def _of_server(values: dict[str, Any], base_url: str | None) -> dict[str, Any]:
+    """What holds of `values` at `base_url`; None: the URL they name."""
+    if base_url is None or _origin(base_url) == _origin(values.get("base_url")):
+        return values
+    return {name: value for name, value in values.items() if name not in _OF_THE_SERVER}
 
 
 def _origin(url: str | None) -> tuple[str, str, int | None] | None:

@@ -225,6 +225,27 @@ def test_a_key_never_goes_to_another_server_than_its_own(
     assert provider.key_env == "MINE"
 
 
+def test_prices_and_what_a_server_takes_hold_for_that_server_only(tmp_path: Path) -> None:
+    config = configured(
+        tmp_path,
+        "providers: {a: {base_url: 'https://llm.example/v1', models: [m, n], context: 4096, "
+        "json: words, extra_body: {top_k: 1}, tiers: {fast: m, powerful: n}, "
+        "prices: {currency: CNY, input: 0.1, output: 0.2}}}",
+    )
+    flags = Flags(inputs=("x",), config=config, provider="a")
+    own = resolve(replace(flags, base_url="https://llm.example/v2", max_spend=1.0)).provider
+    other = resolve(replace(flags, base_url="https://other.example/v1")).provider
+    assert own is not None
+    assert other is not None
+    assert (own.prices is None, own.extra_body, own.json_mode) == (False, {"top_k": 1}, "words")
+    assert (other.prices, other.extra_body, other.json_mode) == (None, {}, "auto")
+    assert (other.models, other.context) == (("m",), 4096)
+    with pytest.raises(UsageError, match=r"what m costs at https://other\.example/v1 is not known"):
+        resolve(replace(flags, base_url="https://other.example/v1", max_spend=1.0))
+    with pytest.raises(UsageError, match="--model auto needs tiers"):
+        resolve(replace(flags, base_url="https://other.example/v1", model="auto"))
+
+
 def test_openais_key_goes_to_openai_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     flags = Flags(inputs=("x",), provider="openai", model="m")
