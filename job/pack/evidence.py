@@ -63,7 +63,8 @@ class Evidence:
     def add(self, rows: int, again: int, whole: bool) -> None:
         """A pack of `rows` came back, `again` of them have to be asked again."""
         bad = min(again, BAD_A_PACK)
-        self.rows += rows
+        # Rows are capped alike, or a big pack that is lost whole would count as nearly good.
+        self.rows += rows * bad / again if again else rows
         self.bad += bad
         self.cut += 0 if whole else bad
         if self.rows > ROWS_KEPT:

@@ -133,7 +133,7 @@ class PackSize:
         tally.again += pack.again
         tally.cut += not pack.whole
         tally.seconds += pack.seconds
-        if self.fixed is None and self._cost.all.calls:
+        if self.fixed is None:
             self._choose()
 
     def expected(self, wire: float) -> float:
@@ -147,14 +147,21 @@ class PackSize:
         shares = Shares(self._seen)
         judged = shares.judge(MOST_AGAIN)
         self._step_down(judged.lost)
+        if self._cost.all.calls:
+            self._go_for_the_best(shares, judged)
+        elif judged.lost < math.inf:
+            self.why = self._lost_how(self.step)
+        if self.step != before:
+            self._note_change()
+
+    def _go_for_the_best(self, shares: Shares, judged: Judgement) -> None:
+        """Move to the cheapest size, which takes an answer to know."""
         costs = self._costs(shares, judged)
         best = min(costs.values())
         if costs[self.step] > best * (1 + BETTER):
             good = (step for step, cost in costs.items() if cost <= best * (1 + BETTER / 2))
             self._move(min(good), judged)
         self._explain(shares, judged, cheap=costs[self.step] <= best * (1 + BETTER))
-        if self.step != before:
-            self._note_change()
 
     def _lift_bars(self, judged: Judgement) -> None:
         """Let sizes be tried again: those that proved good after all, and those whose time has

@@ -18,6 +18,7 @@ from tests.job.pack_world import ARTICLE, Curve, World, at
 REQUESTS = Rates(rpm=60, tpm=None, concurrency=20, context=16_384)
 TOKENS = Rates(rpm=None, tpm=60_000, concurrency=20, context=16_384)
 LATENCY = Rates(rpm=None, tpm=None, concurrency=4, context=16_384)
+MANY_ROWS = Rates(rpm=60, tpm=None, concurrency=20, context=65_536)
 SMALLEST = round(tokens_of(-7))
 HELD = 9766
 """The biggest size of the grid that 16,384 tokens hold with answers a third as long."""
@@ -279,3 +280,46 @@ def test_what_is_shown_adds_up() -> None:
     assert sum(one["calls"] for one in shown) == 22
     assert sum(one["rows"] for one in shown) == size.rows
     assert [one["tokens"] for one in shown] == sorted(one["tokens"] for one in shown)
+
+
+def breaking(size: PackSize, packs: int, row: int, beyond: int) -> int:
+    """Packs of rows of `row` tokens are sent; those of more than `beyond` tokens are not answered
+    in time. How many were not."""
+    lost = 0
+    for _ in range(packs):
+        rows = size.wire["fast"] // row
+        wire = rows * row
+        if wire > beyond:
+            lost += 1
+            size.observe(Pack(wire, rows, rows, 0, 0, 0.0, whole=False))
+        else:
+            size.observe(Pack(wire, rows, 0, wire + 260, rows * (row // 3), wire / 1300))
+    return lost
+
+
+@pytest.mark.parametrize("row", [15, 60, 130])
+def test_packs_of_many_rows_that_get_lost_beyond_some_size_shrink_below_it(row: int) -> None:
+    size = PackSize(MANY_ROWS)
+    assert breaking(size, 60, row, 100_000) == 0
+    assert size.wire["fast"] // row >= 180
+    assert breaking(size, 200, row, 9000) <= 50
+    assert size.wire["fast"] < 9000
+
+
+@pytest.mark.parametrize("row", [10, 15, 130])
+def test_rows_that_get_lost_in_bigger_packs_keep_them_small_however_many_rows_they_hold(
+    row: int,
+) -> None:
+    size = PackSize(MANY_ROWS)
+    World(MANY_ROWS, curve(0.0, 0.021, 3.0), row=row, answer=row // 3).run(60_000, size)
+    assert size.wire["fast"] <= 6250
+    assert size.why == "rows"
+
+
+def test_packs_that_are_never_answered_in_time_shrink_from_the_first_on() -> None:
+    size = PackSize(REQUESTS)
+    breaking(size, 3, 60, 2000)
+    assert size.wire["fast"] < 4000
+    assert size.why == "cuts"
+    breaking(size, 10, 60, 2000)
+    assert size.wire["fast"] <= 2000
