@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from job.analyse.requests import SCHEMA_TOKENS, instruction_tokens
+from job.answers.beside import KEY_FILE, files_of
 from job.answers.words import store_error
 from job.clean.cleaner import CleanSettings
 from job.commands.first_look import FirstLook, first_look, warnings_of
@@ -32,12 +33,9 @@ from job.records import KINDS, Kind
 from job.storage.place import Place
 from serve.ask import tokens
 from serve.ask.answers_file import StoreError
-from serve.ask.answers_repair import LastingAnswers, files_set_aside
+from serve.ask.answers_repair import LastingAnswers
 from serve.ask.settings import Provider
-from serve.ask.spend_journal import FILE
 
-KEY_FILE = "mask.key"
-"""Beside the answers: an alias must be the same in every run, or nothing would be recalled."""
 SMALLEST_PART = 100
 """Tokens of a record that fit one request: with less, a record is cut into crumbs."""
 
@@ -148,11 +146,7 @@ def open_answers(settings: Settings) -> LastingAnswers:
 
 def _written(settings: Settings) -> list[Place]:
     """Files and folders that the run itself writes."""
-    answers = settings.answers
-    ends = ("", "-wal", "-shm", "-journal")
-    beside = [answers.with_name(name + end) for name in (answers.name, FILE) for end in ends]
-    beside += files_set_aside(answers)
-    return [settings.out, *map(Place.of, (*beside, answers.parent / KEY_FILE))]
+    return [settings.out, *map(Place.of, files_of(settings.answers))]
 
 
 def _make_masker(settings: Settings, keep: bool) -> Masker:

@@ -16,6 +16,7 @@ import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import IO, Any
 
 import orjson
@@ -35,8 +36,9 @@ column of each group of rows takes longer."""
 
 
 @contextmanager
-def appearing(place: Place) -> Iterator[IO[bytes]]:
-    """The file to write to; it is at `place` once the block ends well, and nowhere if not."""
+def appearing(place: Place, mode: int = 0o666) -> Iterator[IO[bytes]]:
+    """The file to write to; it is at `place` once the block ends well, and nowhere if not. `mode`:
+    who may read and write it on this machine, less what the user's umask takes."""
     hidden = place.parent / f".{place.name}.{uuid.uuid4().hex[:8]}.part"
     if not place.is_local:
         with tempfile.TemporaryFile(prefix="fupan-") as file:
@@ -45,7 +47,7 @@ def appearing(place: Place) -> Iterator[IO[bytes]]:
         return
     os.makedirs(place.parent.path, exist_ok=True)
     try:
-        with open(hidden.path, "xb") as file:
+        with open(hidden.path, "xb", opener=partial(os.open, mode=mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -1,5 +1,6 @@
 """What a run does with the store of answers beside asking.
 
+beside.py     the files that belong to it
 care.py       lets old answers go, says what happened to the store; words.py: in which words
 recalls.py    what recalling has saved
 vectors.py    vectors of texts, kept like answers

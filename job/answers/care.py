@@ -29,7 +29,8 @@ def check_answers(settings: Settings) -> None:
     days = settings.privacy.keep_days
     with open_answers(settings) as answers:
         if days is not None:
-            answers.prune(time.time() - days * _DAY)
+            # Whole numbers: a product of any number of days has no float.
+            answers.prune(int(time.time()) - days * _DAY)
 
 
 def close_account(settings: Settings, ledger: Mapping[str, Any], began: float) -> list[str]:

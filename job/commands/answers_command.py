@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 import orjson
 import typer
 
+from job.answers.beside import is_of
 from job.answers.words import store_error
 from job.commands.answers_shown import contents_json, contents_lines, forgotten_line
 from job.config import answers_file
@@ -66,7 +67,7 @@ def answers(
         fupan answers prune --older-than 90 --dry-run
         fupan answers export --out answers.jsonl
     """
-    _check(action, older_than, model, dry_run, out)
+    _check(action, older_than, model, dry_run, out, json)
     with closing(_open(answers_file(answers))) as store:
         if action == "export":
             _export(store, out, json, quiet)
@@ -86,7 +87,12 @@ def answers(
 
 
 def _check(
-    action: str, older_than: float | None, model: str | None, dry_run: bool, out: str | None
+    action: str,
+    older_than: float | None,
+    model: str | None,
+    dry_run: bool,
+    out: str | None,
+    json: bool,
 ) -> None:
     """Raise UsageError where an option belongs to another action or makes no sense."""
     chosen = older_than is not None or model is not None
@@ -94,6 +100,11 @@ def _check(
         raise UsageError("--older-than, --model and --dry-run belong to `fupan answers prune`")
     if action != "export" and out is not None:
         raise UsageError("--out belongs to `fupan answers export`")
+    if action == "export" and out is None and json:
+        raise UsageError(
+            "fupan answers export: --json says what went to --out FILE; without it every answer "
+            "goes to stdout, as JSON anyway"
+        )
     if action == "prune" and not chosen:
         raise UsageError(
             "fupan answers prune: say what, by --older-than DAYS, --model NAME or both"
@@ -119,10 +130,11 @@ def _export(store: Answers, out: str | None, json: bool, quiet: bool) -> None:
         _to_stdout(lines)
         return
     place = Place.of(out)
-    if place.is_local and Path(place.path).absolute() == store.path:
-        raise UsageError(f"--out {out} is the store itself; name another file")
+    if place.is_local and is_of(store.path, place.path):
+        raise UsageError(f"--out {out} is the store, or a file that belongs to it; name another")
     count = 0
-    with appearing(place) as file:
+    # What the answers quote of the records is the owner's alone, as in the store.
+    with appearing(place, mode=0o600) as file:
         for line in lines:
             file.write(line)
             count += 1

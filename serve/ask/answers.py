@@ -40,6 +40,12 @@ def answer_key(*parts: str) -> bytes:
     return digest.digest()
 
 
+def whole_seconds(moment: float) -> int:
+    """`moment` (seconds since the epoch) as the store writes it: whole, and none before the epoch,
+    however long ago it is (-inf too)."""
+    return int(max(moment, 0.0))
+
+
 class Pruned(NamedTuple):
     """How much was forgotten."""
 
@@ -119,8 +125,8 @@ class Answers:
         (seconds since the epoch)."""
         old = "SELECT rowid FROM answers WHERE stored_at < ? LIMIT ?"
         query = f"DELETE FROM answers WHERE rowid IN ({old})"  # noqa: S608
-        answers = 0
-        while some := self.connection.execute(query, (int(before), FORGOTTEN_AT_ONCE)).rowcount:
+        limit, answers = whole_seconds(before), 0
+        while some := self.connection.execute(query, (limit, FORGOTTEN_AT_ONCE)).rowcount:
             answers += some
         query = "DELETE FROM learned WHERE stored_at < ?"
-        return Pruned(answers, self.connection.execute(query, (int(before),)).rowcount)
+        return Pruned(answers, self.connection.execute(query, (limit,)).rowcount)

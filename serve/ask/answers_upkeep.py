@@ -14,7 +14,7 @@ from pathlib import Path
 
 import orjson
 
-from serve.ask.answers import FORGOTTEN_AT_ONCE, Answers, Pruned
+from serve.ask.answers import FORGOTTEN_AT_ONCE, Answers, Pruned, whole_seconds
 from serve.ask.answers_file import VERSION, transaction
 from serve.ask.answers_repair import Damage, copies_beside, read_damages
 
@@ -120,7 +120,7 @@ def forget(
     connection = answers.connection
     _add_model_of(connection)
     size = _size(answers.path)
-    limit = 2**62 if before is None else int(before)
+    limit = 2**62 if before is None else whole_seconds(before)
     if dry_run:
         (some,) = connection.execute(
             "SELECT count(*) FROM answers "

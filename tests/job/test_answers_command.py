@@ -15,8 +15,11 @@ import orjson
 import pytest
 from typer.testing import CliRunner, Result
 
+from job.answers.care import check_answers
 from job.answers.recalls import NAME, Recalls, decode_recalls
 from job.cli import app
+from job.config import resolve
+from job.flags import Flags
 from serve.ask.answers import Answers, answer_key
 from serve.ask.answers_repair import LastingAnswers
 
@@ -139,9 +142,49 @@ def test_an_export_that_fails_leaves_the_old_file(path: Path, tmp_path: Path) ->
     assert sorted(file.name for file in tmp_path.iterdir() if "part" in file.name) == []
 
 
-def test_the_store_is_not_exported_over_itself(path: Path) -> None:
-    result = command(path, "export", "--out", path)
+@pytest.mark.parametrize("spelled", ["a.db", "link/a.db", "other.db", "real/../a.db"])
+@pytest.mark.parametrize("named", ["a.db", "link/a.db", "other.db"])
+def test_the_store_is_not_exported_over_itself(path: Path, named: str, spelled: str) -> None:
+    (path.parent / "link").symlink_to(path.parent)
+    (path.parent / "real").mkdir()
+    (path.parent / "other.db").symlink_to(path)
+    result = command(path.parent / named, "export", "--out", path.parent / spelled)
     assert result.exit_code == 2
+    assert shown(path)["answers"] == 51
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a.db-wal", "a.db-shm", "a.db-journal", "spend.db", "mask.key", "a.db.damaged-20260101-0000"],
+)
+def test_what_belongs_to_the_store_is_not_exported_over(
+    path: Path, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    if "damaged" in name:
+        (tmp_path / name).write_text("what could not be read")
+    result = command(path, "export", "--out", tmp_path / "link" / name)
+    assert result.exit_code == 2
+    assert "belongs to it" in result.stderr
+
+
+def test_an_export_is_its_owners_alone(path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "answers.jsonl"
+    assert command(path, "export", "--out", out).exit_code == 0
+    assert out.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("days", ["1e18", "1e300", "1e306"])
+def test_nothing_is_older_than_the_epoch(path: Path, days: str) -> None:
+    assert shown(path, "prune", "--older-than", days, "--dry-run")["answers"] == 0
+    assert shown(path, "prune", "--older-than", days)["answers"] == 0
+
+
+def test_answers_may_be_kept_as_long_as_one_likes(path: Path, tmp_path: Path) -> None:
+    config = tmp_path / "fupan.yaml"
+    config.write_text(f"privacy: {{keep_days: 1{'0' * 400}}}\n")
+    flags = Flags(inputs=("x.log",), provider="extractive", config=str(config), answers=str(path))
+    check_answers(resolve(flags))
     assert shown(path)["answers"] == 51
 
 
@@ -165,6 +208,7 @@ def test_a_reader_that_has_enough_is_no_error(path: Path) -> None:
         (["stats", "--model", "x"], "belong to"),
         (["export", "--dry-run"], "belong to"),
         (["prune", "--older-than", "1", "--out", "x"], "belongs to"),
+        (["export", "--json"], "as JSON anyway"),
     ],
 )
 def test_options_of_another_action_are_wrong_usage(path: Path, words: list[str], said: str) -> None:
