@@ -20,7 +20,7 @@ def with_cost(ledger: Mapping[str, Any]) -> dict[str, Any]:
         "currency": "USD" if known else None,
         "unconfirmed": None,
     }
-    spend = {
+    spend: dict[str, Any] = {
         "cost_before": None,
         "by_kind": {},
         "by_source": {},
