@@ -29,7 +29,7 @@ from job.commands.known_command import known
 from job.commands.report_command import report
 from job.commands.show_command import show
 from job.commands.simulate import simulate
-from job.config import resolve
+from job.config import Settings, resolve
 from job.errors import StoppedEarly
 from job.flags import Flags
 from job.printable import printable
@@ -90,6 +90,7 @@ def run(flags: Flags, quiet: bool, json: bool) -> None:
     """
     with _exit_codes():
         settings = resolve(flags)
+        _say_deadline(settings, quiet or json)
         from job.run import run_job
         from job.show import closing_lines
 
@@ -122,6 +123,7 @@ def plan(
     """
     with _exit_codes():
         settings = resolve(flags)
+        _say_deadline(settings, quiet or json)
         from job.commands.preview import preview
         from job.commands.preview_lines import preview_lines
 
@@ -182,6 +184,13 @@ def _answers(**values: Any) -> None:
 def _simulate(**values: Any) -> None:
     with _exit_codes():
         simulate(**values)
+
+
+def _say_deadline(settings: Settings, quiet: bool) -> None:
+    """Which one was chosen: a time that has just passed is one of tomorrow."""
+    at = settings.deadline
+    if at is not None and settings.provider is not None and not quiet:
+        print(f"deadline: {at:%Y-%m-%d %H:%M:%S} {settings.zone}", file=sys.stderr)
 
 
 def _warn(warnings: Iterable[str]) -> None:

@@ -98,7 +98,6 @@ def resolve(flags: Flags) -> Settings:
     if since and until and since >= until:
         raise UsageError(f"--since {since} is not before --until {until}: no record lies between")
     name, provider, models = choose_provider(flags, config)
-    mode = flags.mode or config.run.mode
     own = read_instructions(flags.instructions or config.run.instructions)
     compress = flags.compress_instructions or config.run.compress_instructions
     return Settings(
@@ -108,7 +107,7 @@ def resolve(flags: Flags) -> Settings:
         provider=provider,
         model=",".join(models),
         tiers=models,
-        mode=mode,
+        mode=flags.mode or config.run.mode,
         language=flags.language or config.run.language,
         zone=zone,
         reference=reference,
@@ -128,7 +127,7 @@ def resolve(flags: Flags) -> Settings:
         deadline=_deadline(flags.deadline, zone),
         own_instructions=own,
         compress_instructions=check_compression(compress, own),
-        canary=_canary(flags.canary or config.run.canary, mode),
+        canary=_canary(flags, config),
         mask=flags.mask,
         privacy=config.privacy,
     )
@@ -177,7 +176,10 @@ def _local(path: str, flag: str) -> Path:
         raise UsageError(
             f"{flag} {without_secrets(path)}: name a local path; one process keeps the answers"
         )
-    return Path(path).expanduser().absolute()
+    try:
+        return Path(path).expanduser().absolute()
+    except RuntimeError as error:
+        raise UsageError(f"{flag} {path}: there is no such user; name a path") from error
 
 
 def _zone(name: str | None) -> ZoneInfo:
@@ -232,17 +234,29 @@ def _deadline(text: str | None, zone: ZoneInfo) -> datetime | None:
         return None
     now = datetime.now(zone)
     try:
-        at = datetime.combine(now.date(), time.fromisoformat(text), zone)
+        of_day = time.fromisoformat(text)
     except ValueError as error:
         raise UsageError(f"--deadline {text!r}: use a time of day, such as 07:30") from error
+    if of_day.tzinfo is not None:
+        raise UsageError(
+            f"--deadline {text!r}: use a time of day without an offset, such as 07:30; it is one "
+            f"of {zone}, or of the --timezone that you name"
+        )
+    at = datetime.combine(now.date(), of_day, zone)
     return at if at > now else at + timedelta(days=1)
 
 
-def _canary(percent: float | None, mode: Mode) -> float | None:
-    """The share of records asked both ways first. Raises UsageError in single mode."""
-    if percent is not None and mode == "single":
-        raise UsageError("--canary tries packed mode against single mode; it needs --mode packed")
-    return None if percent is None else percent / 100
+def _canary(flags: Flags, config: ConfigFile) -> float | None:
+    """The share of records asked both ways first. Raises UsageError in single mode, unless that
+    was typed and the canary was not: then none is sent."""
+    typed, mode = flags.canary is not None, flags.mode or config.run.mode
+    percent = flags.canary if typed else config.run.canary
+    if percent is None or (flags.mode == "single" and not typed):
+        return None
+    if mode == "single":
+        named, way = ("--canary", "--mode packed") if typed else ("run.canary", "run.mode: packed")
+        raise UsageError(f"{named} tries packed mode against single mode; it needs {way}")
+    return percent / 100
 
 
 def _kind(text: str) -> tuple[str, Kind]:

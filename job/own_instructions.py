@@ -7,6 +7,7 @@ line ends. It goes to the provider like that; what is shown of it elsewhere is m
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,8 @@ def read_instructions(path: str | None, flag: str = "--instructions") -> str:
     cannot be read, is no text, is too long, or holds no word."""
     if path is None:
         return ""
-    file = Path(path).expanduser()
+    # Of a user that does not exist it leaves the name as it is.
+    file = Path(os.path.expanduser(path))
     named = f"{flag} {file}"
     if "://" in path:
         raise UsageError(f"{named}: name a file of this machine")

@@ -28,7 +28,7 @@ _PROVIDER_FLAGS = {"base_url": "base_url", "api_key_env": "key_env", "context": 
 _LIMIT_FLAGS = ("rpm", "tpm", "burst", "max_concurrency")
 _MODEL_FLAGS = (
     *("base_url", "model", "api_key_env", *_LIMIT_FLAGS, "context", "pack_tokens", "mode"),
-    *("max_spend", "instructions", "canary"),
+    *("max_spend", "instructions", "compress_instructions", "canary"),
 )
 """Flags that say something about a model that is asked."""
 _OF_THE_SERVER = ("key_env", "prices", "tiers", "extra_body", "json")
@@ -90,7 +90,7 @@ def _models(model: str, values: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _refuse_model_flags(flags: Flags, wanted: str | None) -> None:
-    given = [_flag(name) for name in _MODEL_FLAGS if getattr(flags, name) is not None]
+    given = [_flag(name) for name in _MODEL_FLAGS if getattr(flags, name) not in (None, False)]
     if not given:
         return
     if flags.provider is not None:

@@ -80,6 +80,7 @@ def run_json(
             "since": settings.since,
             "until": settings.until,
             "pack_tokens": settings.pack_tokens,
+            "deadline": settings.deadline,
         },
         "stopped": {"reason": stopped} if stopped else None,
         "identity": settings_of,
