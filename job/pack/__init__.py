@@ -2,6 +2,7 @@
 
 packing.py    what fits into one request, and the window of records that wait
 size.py       how big packs are best: found while they come back
+ +- grid.py        the sizes they may have
  +- evidence.py    how many rows packs of each size lose
  `- cost.py        what a good record costs in packs of each size
 """

@@ -18,6 +18,10 @@ from serve.ask.settings import Provider
 Limit = Literal["requests", "tokens", "latency"]
 """What a run waits for: requests a minute, tokens a minute, or the calls in flight."""
 
+Bound = Literal["context", "minute"]
+"""What holds no bigger pack with its answer: the model's context and longest answer, or all the
+tokens that the provider allows in a minute."""
+
 CALLS_KEPT = 200
 """Calls that count at most, for all means."""
 START_TOKENS = 700
@@ -68,6 +72,25 @@ class Pack:
 
 
 @dataclass(slots=True)
+class Tally:
+    """What is shown of a size: plain counts of this run."""
+
+    calls: int = 0
+    rows: int = 0
+    again: int = 0
+    cut: int = 0
+    seconds: float = 0.0
+
+    def add(self, pack: Pack) -> None:
+        """One more came back."""
+        self.calls += 1
+        self.rows += pack.rows
+        self.again += pack.again
+        self.cut += not pack.whole
+        self.seconds += pack.seconds
+
+
+@dataclass(slots=True)
 class Means:
     """Sums over the packs seen, from which the means come."""
 
@@ -113,18 +136,19 @@ class Cost:
         self.all.add(pack)
         self.by_size.setdefault(step, Means()).add(pack)
 
-    def most(self, rates: Rates) -> float:
-        """Wire tokens of the biggest pack that the limits hold with its answer."""
+    def most(self, rates: Rates) -> tuple[Bound, float]:
+        """Wire tokens of the biggest pack that the limits hold with its answer, and which of them
+        it is."""
         means = self.all
         answer = means.tokens_out / means.wire if means.wire else 0.0
         instructions = (means.tokens_in - means.wire) / means.calls if means.calls else 0.0
-        room = float(rates.context)
-        if rates.tpm is not None:
-            room = min(room, rates.tpm)
-        most = (room - instructions - MARGIN_TOKENS) / (1 + answer)
+        besides = instructions + MARGIN_TOKENS
+        held: dict[Bound, float] = {"context": (rates.context - besides) / (1 + answer)}
         if rates.max_output is not None and answer > 0:
-            most = min(most, rates.max_output / answer)
-        return most
+            held["context"] = min(held["context"], rates.max_output / answer)
+        if rates.tpm is not None:
+            held["minute"] = (rates.tpm - besides) / (1 + answer)
+        return min(held.items(), key=lambda item: item[1])
 
     def seconds(self, step: int, wire: float) -> float:
         """Seconds of a call for a pack of `wire` tokens, which is `step` of the grid."""

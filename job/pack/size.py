@@ -17,21 +17,27 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from job.pack.cost import Cost, Limit, Pack, Rates
+from job.pack.cost import Bound, Cost, Limit, Pack, Rates, Tally
 from job.pack.evidence import TRIED_ROWS, Evidence, Judgement, Shares
+from job.pack.grid import (
+    FIRST,
+    LAST,
+    LEAST_TOKENS,
+    named,
+    step_of,
+    step_within,
+    tokens_of,
+)
 from job.pack.packing import WIRE_TOKENS
 from job.records import Lane
 
-Why = Literal["fixed", "start", "growing", "context", "rows", "cuts", "seconds", "enough"]
+Known = Literal["fixed", "start", "growing", "rows", "cuts", "seconds", "enough"]
+Why = Known | Bound
 """Why packs are as big as they are. fixed: the user said so. start: too little is known. growing:
-bigger ones would be faster and are tried once enough rows came back well. context: bigger ones do
-not fit. rows, cuts: bigger ones lost too many rows, or came back cut or broken. seconds: their
-answers would take too long. enough: bigger ones would not be faster."""
+bigger ones would be faster and are tried once enough rows came back well. rows, cuts: bigger ones
+lost too many rows, or came back cut or broken. seconds: their answers would take too long. enough:
+bigger ones would not be faster. context, minute: bigger ones do not fit (`Bound`)."""
 
-STEP = 1.25
-"""From one size to the next."""
-LEAST_TOKENS = 1000
-"""Of a pack: below, instructions cost more than the records they go with."""
 MOST_AGAIN = 0.015
 """Share of rows asked again at most: between the article's 4,000 tokens (0.8 %) and its 6,000
 (2.1 %), where losses begin to rise faster than calls fall. Rows that are lost are asked again; that
@@ -53,30 +59,6 @@ BARS_REMEMBERED = 3
 CHANGES_SHOWN = 100
 """The last moves that `timing.json` lists."""
 _STATE = 1
-_FIRST = math.ceil(math.log(LEAST_TOKENS / WIRE_TOKENS["fast"], STEP))
-_LAST = 40
-"""Steps of the grid: from 1,049 tokens to 38 million, more than any context."""
-
-
-def tokens_of(step: int) -> int:
-    """The size that is `step` steps of the grid above the start."""
-    return round(WIRE_TOKENS["fast"] * STEP**step)
-
-
-def step_of(wire: float) -> int:
-    """The step nearest to a pack of `wire` tokens, by their ratio."""
-    return max(_FIRST, round(math.log(max(wire, 1.0) / WIRE_TOKENS["fast"], STEP)))
-
-
-@dataclass(slots=True)
-class Tally:
-    """What is shown of a size: plain counts of this run."""
-
-    calls: int = 0
-    rows: int = 0
-    again: int = 0
-    cut: int = 0
-    seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -110,6 +92,7 @@ class PackSize:
     def __post_init__(self) -> None:
         if self.fixed is not None:
             self.why = "fixed"
+        self._keep_below_the_top()
         self._note_change()
 
     @property
@@ -127,12 +110,7 @@ class PackSize:
         self._seen.setdefault(step, Evidence()).add(pack.rows, pack.again, pack.whole)
         if pack.tokens_out:
             self._cost.add(step, pack)
-        tally = self._tallies.setdefault(step, Tally())
-        tally.calls += 1
-        tally.rows += pack.rows
-        tally.again += pack.again
-        tally.cut += not pack.whole
-        tally.seconds += pack.seconds
+        self._tallies.setdefault(step, Tally()).add(pack)
         if self.fixed is None:
             self._choose()
 
@@ -147,6 +125,7 @@ class PackSize:
         shares = Shares(self._seen)
         judged = shares.judge(MOST_AGAIN)
         self._step_down(judged.lost)
+        self._keep_below_the_top()
         if self._cost.all.calls:
             self._go_for_the_best(shares, judged)
         elif judged.lost < math.inf:
@@ -179,17 +158,25 @@ class PackSize:
     def _step_down(self, lost: float) -> None:
         """Leave a size that loses too many rows, as all from `lost` on do: one step for each pack
         that shows it."""
-        if self.step >= max(lost, _FIRST + 1):
+        if self.step >= max(lost, FIRST + 1):
             bar = self._bars.setdefault(self.step, _Bar())
             bar.times = min(bar.times + 1, DOUBLINGS)
             bar.until = self.rows + WAIT_ROWS * 2 ** (bar.times - 1)
             self.step -= 1
 
+    def _keep_below_the_top(self) -> None:
+        """Leave a size that is more than a limit allows. What the context does not hold is never
+        packed, whatever the size."""
+        bound, top = self._top()
+        if self.fixed is None and bound != "context" and self.step > top:
+            self.step, self.why = top, bound
+            self._rising, self._turned_at = False, self.rows
+
     def _costs(self, shares: Shares, judged: Judgement) -> dict[int, float]:
         """Seconds per good record by size, of those that may be had: all that fit and are not known
         to lose too many rows, as if those never tried lost no more than the biggest that was."""
         costs = {}
-        for step in range(_FIRST, max(self.step, self._top()) + 1):
+        for step in range(FIRST, max(self.step, self._top()[1]) + 1):
             if step == self.step or not (self._loses(step, judged) or self._too_long(step)):
                 costs[step] = max(self._limits(step, shares).values())
         return costs
@@ -199,13 +186,13 @@ class PackSize:
         barred = any(at <= step and bar.until for at, bar in self._bars.items())
         return barred or step >= judged.lost
 
-    def _top(self) -> int:
-        """The biggest size that the context holds with its answers."""
-        most = max(self._cost.most(self.rates), LEAST_TOKENS)
-        return max(_FIRST, math.floor(math.log(most / WIRE_TOKENS["fast"], STEP)))
+    def _top(self) -> tuple[Bound, int]:
+        """The biggest size that there is room for with its answers, and what bounds it."""
+        bound, most = self._cost.most(self.rates)
+        return bound, step_within(max(most, LEAST_TOKENS))
 
     def _limits(self, step: int, shares: Shares) -> dict[Limit, float]:
-        wire = min(tokens_of(step), max(self._cost.most(self.rates), LEAST_TOKENS))
+        wire = min(tokens_of(step), max(self._cost.most(self.rates)[1], LEAST_TOKENS))
         return self._cost.by_limit(step, wire, shares.hoped(step), self.rates)
 
     def _too_long(self, step: int) -> bool:
@@ -226,10 +213,11 @@ class PackSize:
     def _explain(self, shares: Shares, judged: Judgement, cheap: bool) -> None:
         limits = self._limits(self.step, shares)
         self.limit = max(limits.items(), key=lambda item: item[1])[0]
+        bound, top = self._top()
         above = self.step + 1
         here = self._seen.get(self.step, Evidence())
-        if above > self._top():
-            self.why = "context"
+        if above > top:
+            self.why = bound
         elif self._too_long(above):
             self.why = "seconds"
         elif self._loses(above, judged):
@@ -284,13 +272,14 @@ class PackSize:
         if state is None or state.get("version") != _STATE:
             return cls(rates, fixed)
         try:
-            known = cls(rates, fixed, min(max(_FIRST, int(state["step"])), _LAST))
-            known._seen = {_step(key): Evidence.of(kept) for key, kept in state["seen"].items()}
-            known._bars = {_step(key): _Bar(int(times)) for key, times in state["bars"].items()}
+            known = cls(rates, fixed, min(max(FIRST, int(state["step"])), LAST))
+            known._seen = {named(key): Evidence.of(kept) for key, kept in state["seen"].items()}
+            known._bars = {named(key): _Bar(int(times)) for key, times in state["bars"].items()}
             known._cost = Cost.of(state["cost"])
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             return cls(rates, fixed)
-        known.step = min(known.step, max(0, known._top()))
+        known.step = min(known.step, max(0, known._top()[1]))
+        known._keep_below_the_top()
         known._changes[0]["tokens"] = known.wire["fast"]
         for seen in known._seen.values():
             seen.fade(min(1.0, ROWS_REMEMBERED / max(seen.rows, 1.0)))
@@ -298,11 +287,3 @@ class PackSize:
             bar.times = min(max(bar.times, 1), BARS_REMEMBERED)
             bar.until = WAIT_ROWS * 2 ** (bar.times - 1)
         return known
-
-
-def _step(key: str) -> int:
-    """A step of the grid, as a key of JSON. Raises ValueError."""
-    step = int(key)
-    if not _FIRST <= step <= _LAST:
-        raise ValueError(f"no step of the grid: {key}")
-    return step

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from job.pack.cost import Pack, Rates
-from job.pack.size import LEAST_TOKENS, MOST_AGAIN, PackSize, tokens_of
+from job.pack.grid import LEAST_TOKENS, step_of, step_within, tokens_of
+from job.pack.size import MOST_AGAIN, PackSize
 from tests.job.pack_world import ARTICLE, Curve, World, at
 
 REQUESTS = Rates(rpm=60, tpm=None, concurrency=20, context=16_384)
@@ -323,3 +324,30 @@ def test_packs_that_are_never_answered_in_time_shrink_from_the_first_on() -> Non
     assert size.why == "cuts"
     breaking(size, 10, 60, 2000)
     assert size.wire["fast"] <= 2000
+
+
+def test_it_takes_no_more_tokens_than_a_minute_allows_and_says_so() -> None:
+    size = PackSize(Rates(rpm=None, tpm=2000, concurrency=20, context=16_384))
+    assert size.wire["fast"] <= 2000
+    fed(size, 20)
+    assert size.wire["fast"] <= 1320, "2,000 tokens hold instructions and answers too"
+    assert size.why == "minute"
+
+
+def test_a_limit_that_is_found_later_brings_it_down_at_once() -> None:
+    size = PackSize(REQUESTS)
+    fed(size, 40)
+    size.rates = Rates(rpm=60, tpm=8000, concurrency=20, context=16_384)
+    fed(size, 1)
+    assert (size.wire["fast"], size.why) == (5000, "minute")
+
+
+def test_the_size_that_a_step_stands_for_is_of_that_step() -> None:
+    for step in range(step_of(1), 41):
+        assert step_of(tokens_of(step)) == step_within(tokens_of(step) + 1) == step
+
+
+def test_a_size_that_the_user_fixed_stays_whatever_a_minute_allows() -> None:
+    size = PackSize(Rates(rpm=None, tpm=2000, concurrency=20, context=16_384), fixed=4000)
+    fed(size, 5)
+    assert (size.wire["fast"], size.why) == (4000, "fixed")

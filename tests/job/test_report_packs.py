@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import orjson
 
-from job.pack.cost import Pack, Rates
-from job.pack.size import PackSize
+from job.pack.cost import Bound, Pack, Rates
+from job.pack.size import Known, PackSize
 from job.progress import View
 from job.report.packs import pack_rows
 from job.report.words import Words
@@ -50,6 +50,14 @@ def test_the_report_says_which_size_and_why_in_both_languages() -> None:
         "调用 3 次，120 条，重问 2 条，每次 4 秒",
     )
     assert pack_rows({"timing": {}}, Words("en")) == []
+
+
+def test_every_reason_for_a_size_has_words_in_both_languages_and_a_place_in_the_schema() -> None:
+    whys = [*get_args(Known), *get_args(Bound)]
+    schema = SCHEMA["properties"]["timing"]["properties"]["packs"]
+    assert sorted(schema["properties"]["why"]["enum"]) == sorted(whys)
+    for words in (Words("en"), Words("zh")):
+        assert not [why for why in whys if words.name("pack_why", why) == why]
 
 
 def test_a_fixed_size_is_told_as_the_user_gave_it() -> None:
