@@ -46,7 +46,7 @@ from job.run_folder import RunFolder
 from job.run_json import identity, run_json
 from job.sampling import sample_bound
 from job.show import Watcher
-from job.spend.spending import check_journal, make_purse, money_of
+from job.spend.spending import account_warnings, check_journal, make_purse, money_of
 from job.storage.hold import Check
 from job.storage.place import Place
 from job.themes.grouping import group_issues, name_groups
@@ -180,6 +180,7 @@ def _run(
             *(canary.warnings() if canary else ()),
             *closing_words(settings, plan, ledger),
             *close_account(settings, ledger, stations.began),
+            *account_warnings(settings, folder, purse),
         ]
         write_json(folder.root / "run.json", run)
     asking = {"asking": asdict(view.asking), "limiter": view.limiter, **view.facts}

@@ -6,16 +6,15 @@ Invariant: nothing is capped that has no price; the sums by kind, source and lab
 from __future__ import annotations
 
 import sqlite3
-import uuid
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 from typing import Any
 
 from job.config import Settings
-from job.errors import UsageError
 from job.planning import RunPlan
 from job.run_folder import RunFolder
+from job.spend.continued import damaged, go_on, is_lacking
 from job.spend.money import FINEST
 from job.spend.prices import known_prices
 from serve.ask.price_table import AS_OF
@@ -34,20 +33,13 @@ def journal_path(settings: Settings) -> Path:
 
 
 def make_purse(settings: Settings, folder: RunFolder) -> Purse:
-    """What this start of the run in `folder` may spend. Raises UsageError where a cap is to hold
-    and what was spent before is written down elsewhere."""
+    """What this start of the run in `folder` may spend. Raises UsageError, see `go_on`."""
     if settings.provider is None:
         return Purse("", "", None, {})
-    journal = str(journal_path(settings))
-    run, kept_in = folder.spender(journal)
-    if settings.max_spend is not None and kept_in != journal:
-        raise UsageError(
-            f"--max-spend: what this run has spent is written down in {kept_in}, not in {journal}. "
-            "Name the --answers of its first command, or begin anew with --fresh"
-        )
+    run, command = go_on(folder, journal_path(settings), settings.max_spend is not None)
     known = known_prices(settings.provider, settings.tiers)
     by_model = {model: one.prices for model, one in known.items()}
-    return Purse(run, uuid.uuid4().hex, settings.max_spend, by_model)
+    return Purse(run, command, settings.max_spend, by_model)
 
 
 def check_journal(settings: Settings) -> None:
@@ -56,21 +48,18 @@ def check_journal(settings: Settings) -> None:
         return
     path = journal_path(settings)
     try:
-        SpendJournal(path).close()
+        with SpendJournal(path) as journal:
+            journal.check()
     except (sqlite3.Error, OSError) as error:
-        raise UsageError(
-            f"the account of what is spent cannot be kept in {path}: {error}. Move the file away "
-            "or name another place with --answers"
-        ) from error
+        raise damaged(path, error) from error
 
 
 def money_of(settings: Settings, plan: RunPlan, purse: Purse) -> dict[str, Any]:
-    """What the run has cost so far, all its commands together, for the ledger."""
-    if settings.provider is None:
-        account = Account(total=Decimal(0))
-    else:
-        with SpendJournal(journal_path(settings)) as journal:
-            account = reckon(journal.rows(purse.run), purse.prices, purse.command)
+    """What the run has cost so far, all its commands together, for the ledger; not known where the
+    account cannot be read."""
+    account = Account(total=Decimal(0))
+    if settings.provider is not None:
+        account = _account(journal_path(settings), purse) or Account()
     known = known_prices(settings.provider, settings.tiers) if settings.provider else {}
     origins = {one.origin for one in known.values()}
     labels = {file.source: settings.inputs[file.input].label for file in plan.files}
@@ -80,6 +69,27 @@ def money_of(settings: Settings, plan: RunPlan, purse: Purse) -> dict[str, Any]:
         "prices": None if not known else "list" if listed else "configuration",
         "prices_as_of": AS_OF.isoformat() if listed else None,
     }
+
+
+def account_warnings(settings: Settings, folder: RunFolder, purse: Purse) -> list[str]:
+    """What a user should know of the account of the run at its end."""
+    if settings.provider is None:
+        return []
+    path = journal_path(settings)
+    if _account(path, purse) is None:
+        return [f"what the run has cost is not known: the account in {path} cannot be read"]
+    if is_lacking(folder):
+        return [f"the cost lacks what earlier commands spent: it is not in {path} any more"]
+    return []
+
+
+def _account(path: Path, purse: Purse) -> Account | None:
+    """The account of the run; None where it cannot be read."""
+    try:
+        with SpendJournal(path) as journal:
+            return reckon(journal.rows(purse.run), purse.prices, purse.command)
+    except (sqlite3.Error, OSError):
+        return None
 
 
 def amounts_of(

@@ -46,6 +46,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     at REAL NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS attempts_of_run ON attempts (run);
+CREATE TABLE IF NOT EXISTS commands (command TEXT PRIMARY KEY, run TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS refused (run TEXT PRIMARY KEY, cap TEXT NOT NULL) WITHOUT ROWID;
 """
 _COLUMNS = (
@@ -69,9 +70,13 @@ class SpendJournal:
             path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         # As in the store of answers: what was committed survives the process without an fsync.
-        for pragma in ("journal_mode=WAL", "synchronous=NORMAL"):
-            self._connection.execute(f"PRAGMA {pragma}")
-        self._connection.executescript(_SCHEMA)
+        try:
+            for pragma in ("journal_mode=WAL", "synchronous=NORMAL"):
+                self._connection.execute(f"PRAGMA {pragma}")
+            self._connection.executescript(_SCHEMA)
+        except BaseException:
+            self._connection.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -87,6 +92,23 @@ class SpendJournal:
     def close(self) -> None:
         """Close the journal; what was written is kept."""
         self._connection.close()
+
+    def check(self) -> None:
+        """Raise sqlite3.DatabaseError where the file is damaged."""
+        (found,) = self._connection.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise sqlite3.DatabaseError(found)
+
+    def start(self, run: str, command: str) -> None:
+        """A command of `run` begins, whether or not it will send anything."""
+        self._connection.execute("INSERT OR IGNORE INTO commands VALUES (?, ?)", (command, run))
+
+    def knows(self, run: str, command: str) -> bool:
+        """Whether a command of `run` began by this journal."""
+        found = self._connection.execute(
+            "SELECT 1 FROM commands WHERE command = ? AND run = ?", (command, run)
+        )
+        return found.fetchone() is not None
 
     def begin(self, run: str, rows: Iterable[Row]) -> None:
         """Attempts of `run` are about to be sent."""
@@ -111,10 +133,15 @@ class SpendJournal:
         )
 
     def rows(self, run: str) -> Iterator[Row]:
-        """The attempts of all commands of `run`."""
+        """The attempts of all commands of `run`. Raises sqlite3.DatabaseError where one of them
+        cannot be read."""
         query = f"SELECT {_COLUMNS} FROM attempts WHERE run = ? ORDER BY at, ticket"  # noqa: S608
         for values in self._connection.execute(query, (run,)):
-            yield _row(values)
+            try:
+                row = _row(values)
+            except (ValueError, ArithmeticError, LookupError, TypeError) as error:
+                raise sqlite3.DatabaseError(f"attempt {values[0]!r} is damaged") from error
+            yield row
 
     def refuse(self, run: str, cap: Decimal) -> None:
         """Under `cap` something of `run` could not be sent any more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,12 +18,20 @@ from job.flags import Flags
 from job.planning import RunPlan
 from job.run_folder import RunFolder
 from job.spend.prices import cap_warnings
-from job.spend.spending import amounts_of, check_journal, journal_path, make_purse, money_of
+from job.spend.spending import (
+    account_warnings,
+    amounts_of,
+    check_journal,
+    journal_path,
+    make_purse,
+    money_of,
+)
 from job.storage.place import Place
 from serve.ask.contract import Usage
 from serve.ask.settings import Prices
 from serve.ask.spend import Call, Ended
 from serve.ask.spend_account import Row, reckon
+from serve.ask.spend_host import Purse
 from serve.ask.spend_journal import SpendJournal
 
 PRICES = {"large": Prices(currency="CNY", input=Decimal(2), output=Decimal("3.1"))}
@@ -88,14 +97,75 @@ def test_all_commands_of_a_run_share_a_purse_and_its_journal(tmp_path: Path) -> 
     assert first.command != second.command
     moved = str(tmp_path / "elsewhere" / "answers.db")
     assert make_purse(_settings(tmp_path, answers=moved), folder).run == first.run
-    with pytest.raises(UsageError, match=r"written down in .*--fresh"):
-        make_purse(_settings(tmp_path, answers=moved, max_spend=2.5), folder)
+    _attempt(settings, make_purse(settings, folder))
+    for cap in (None, 2.5):
+        with pytest.raises(UsageError, match=r"written down in .*another --out"):
+            make_purse(_settings(tmp_path, answers=moved, max_spend=cap), folder)
+
+
+def _attempt(settings: Settings, purse: Purse, attempts: int = 1) -> None:
+    """Each may have cost 1 CNY."""
+    call = Call("large", 10, 10, 60.0, {("operation", "a.log"): 1.0})
+    rows = [
+        Row(f"{number}", purse.command, call, "CNY", Decimal(1), None, None, None, 0.0)
+        for number in range(attempts)
+    ]
+    with SpendJournal(journal_path(settings)) as journal:
+        journal.begin(purse.run, rows)
+
+
+def test_what_a_run_has_spent_is_not_forgotten_with_its_account(tmp_path: Path) -> None:
+    folder = RunFolder(Place.of(tmp_path / "out"))
+    settings, capped = _settings(tmp_path), _settings(tmp_path, max_spend=2.5)
+    _attempt(settings, make_purse(capped, folder))
+    kept = journal_path(settings).read_bytes()
+    for file in tmp_path.glob("spend.db*"):
+        file.unlink()
+    with pytest.raises(UsageError, match=r"what earlier commands .* Put the file back"):
+        make_purse(capped, folder)
+    journal_path(settings).write_bytes(kept)
+    assert make_purse(capped, folder).cap == Decimal("2.5")
+    journal_path(settings).unlink()
+    # Without a cap it goes on and says so, and no later command may set one.
+    purse = make_purse(settings, folder)
+    (said,) = account_warnings(settings, folder, purse)
+    assert "the cost lacks what earlier commands spent" in said
+    with pytest.raises(UsageError, match="--max-spend: what earlier commands"):
+        make_purse(capped, folder)
+
+
+def test_a_damaged_account_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+    settings, folder = _settings(tmp_path), RunFolder(Place.of(tmp_path / "out"))
+    purse = make_purse(settings, folder)
+    _attempt(settings, purse, 500)
+    path = journal_path(settings)
+    data = bytearray(path.read_bytes())
+    data[8192:] = b"A" * (len(data) - 8192)
+    path.write_bytes(data)
+    with pytest.raises(UsageError, match=r"cannot be kept in .*spend\.db.* move the file away"):
+        check_journal(settings)
+
+
+def test_an_account_that_is_damaged_during_a_run_costs_no_report(tmp_path: Path) -> None:
+    settings, folder = _settings(tmp_path), RunFolder(Place.of(tmp_path / "out"))
+    purse = make_purse(settings, folder)
+    _attempt(settings, purse)
+    assert account_warnings(settings, folder, purse) == []
+    path = journal_path(settings)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE attempts SET sources = 'A'")
+    connection.close()
+    for _ in range(2):
+        assert money_of(settings, _plan(), purse)["cost"] is None
+        (said,) = account_warnings(settings, folder, purse)
+        assert "what the run has cost is not known" in said
+        path.write_bytes(b"A" * 8192)
 
 
 def test_a_file_that_is_no_journal_is_told(tmp_path: Path) -> None:
     settings = _settings(tmp_path)
     journal_path(settings).write_bytes(b"not a database at all, but long enough to look at")
-    with pytest.raises(UsageError, match=r"spend\.db.*Move the file away"):
+    with pytest.raises(UsageError, match=r"spend\.db.* move the file away"):
         check_journal(settings)
 
 
