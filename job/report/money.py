@@ -49,7 +49,7 @@ def parts(cost: Mapping[str, Any], words: Words) -> list[tuple[str, Rows]]:
     if not cost["cost"] or cost["currency"] is None:
         return []
     return [
-        (words(heading, currency=cost["currency"]), _rows(cost[by], cost["cost"], words))
+        (words(heading, currency=cost["currency"]), _rows(by, cost[by], cost["cost"], words))
         for by, heading in BREAKDOWNS.items()
         if any(not name.startswith("(") for name in cost[by])
     ]
@@ -69,15 +69,18 @@ def cap_notice(report: Mapping[str, Any], words: Words) -> str | None:
     )
 
 
-def _rows(amounts: Mapping[str, float], total: float, words: Words) -> Rows:
-    most = dict(list(amounts.items())[:SHOWN_PARTS])
-    rest = len(amounts) - len(most)
-    named = {_named(name, words): amount for name, amount in most.items()}
-    if rest:
-        exact = Decimal(str(total)) - sum(Decimal(str(amount)) for amount in most.values())
-        named[words("more", n=rest)] = float(exact)
-    return list(shown_parts(named, total).items())
+def _rows(by: str, amounts: Mapping[str, float], total: float, words: Words) -> Rows:
+    most = list(amounts.items())[:SHOWN_PARTS]
+    named = [(_named(by, name, words), amount) for name, amount in most]
+    if rest := len(amounts) - len(most):
+        exact = Decimal(str(total)) - sum(Decimal(str(amount)) for _, amount in most)
+        named.append((words("more", n=rest), float(exact)))
+    return list(shown_parts(named, total))
 
 
-def _named(name: str, words: Words) -> str:
-    return words(name) if name in KINDS else words.name("billed", name)
+def _named(by: str, name: str, words: Words) -> str:
+    """What a part is called: names of sources and teams are the user's own, but for those in
+    brackets."""
+    if by == "by_kind":
+        return words(name) if name in KINDS else words.name("billed", name)
+    return words.name("billed", name) if name.startswith("(") else name

@@ -5,7 +5,7 @@ Invariant: amounts that are shown under one total add up to it as shown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from decimal import Decimal
 
 from serve.ask.spend import round_exactly
@@ -32,11 +32,13 @@ def as_written(amount: Decimal | float) -> str:
     return f"{exact:,.2f}" if exact == exact.quantize(CENT) else f"{exact.normalize():,f}"
 
 
-def shown_parts(parts: Mapping[str, float], total: float) -> dict[str, str]:
-    """`parts`, whose sum is `total`, with as many decimals as the total needs."""
+def shown_parts(parts: Sequence[tuple[str, float]], total: float) -> list[tuple[str, str]]:
+    """`parts` (names may be alike), whose sum is `total`, with as many decimals as the total
+    needs."""
     whole = Decimal(str(total))
     unit = CENT
     if whole:
         unit = min(CENT, max(FINEST, Decimal(1).scaleb(whole.adjusted() + 1 - DIGITS)))
-    amounts = {name: Decimal(str(amount)) for name, amount in parts.items()}
-    return {name: f"{amount:,f}" for name, amount in round_exactly(amounts, unit).items()}
+    amounts = {f"{at:09}": Decimal(str(amount)) for at, (_, amount) in enumerate(parts)}
+    rounded = round_exactly(amounts, unit).values()
+    return [(name, f"{amount:,f}") for (name, _), amount in zip(parts, rounded, strict=True)]

@@ -53,10 +53,11 @@ def test_a_cap_is_shown_as_it_was_written() -> None:
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=8))
 def test_parts_add_up_to_the_total_as_they_are_shown(millionths: list[int]) -> None:
-    amounts = {str(n): float(Decimal(m) / 10**6) for n, m in enumerate(millionths)}
+    amounts = [("alike", float(Decimal(m) / 10**6)) for m in millionths]
     total = float(Decimal(sum(millionths)) / 10**6)
-    told = [Decimal(text.replace(",", "")) for text in shown_parts(amounts, total).values()]
-    decimals = max(len(text.partition(".")[2]) for text in shown_parts(amounts, total).values())
+    shown_so = [text for _, text in shown_parts(amounts, total)]
+    told = [Decimal(text.replace(",", "")) for text in shown_so]
+    decimals = max(len(text.partition(".")[2]) for text in shown_so)
     unit = Decimal(1).scaleb(-decimals)
     assert 0 <= sum(told, Decimal(0)) - Decimal(str(total)) < unit
 
@@ -86,6 +87,18 @@ def test_the_cost_is_broken_down_by_kind_source_and_team() -> None:
     rows = dict(parts(COST | {"cost": 0.023, "by_source": many}, Words("zh")))
     assert len(rows["按来源的费用（CNY）"]) == SHOWN_PARTS + 1
     assert rows["按来源的费用（CNY）"][-1][1] == "0.00300"
+
+
+def test_a_team_called_as_something_of_ours_keeps_its_name_and_its_line() -> None:
+    teams = {"naming": 0.6, "(naming)": 0.3, "operation": 0.1}
+    cost = COST | {"cost": 1.0, "by_label": teams, "by_source": {"instructions": 1.0}}
+    told = dict(parts(cost, Words("en")))
+    assert told["Cost by team, CNY"] == [
+        ("naming", "0.600"),
+        ("Naming problems", "0.300"),
+        ("operation", "0.100"),
+    ]
+    assert told["Cost by source, CNY"] == [("instructions", "1.000")]
 
 
 def test_a_cap_that_was_reached_is_said_first_with_its_amount_and_what_to_do() -> None:
