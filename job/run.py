@@ -132,7 +132,7 @@ def _run(
     if settings.sample is not None:
         with stations.station("sample"):
             bound = sample_bound(plan.slices, plan.cleaning, settings.sample)
-    canary = _canary(settings, plan, folder, analyst, bound, stations, watcher)
+    canary = _canary(settings, plan, folder, analyst, bound, purse.run, stations, watcher)
     if canary is not None and isinstance(analyst, AnalyseSettings):
         analyst = canary.applied(analyst)
     intake = Intake(plan.slices, plan.cleaning, folder, start_shards(), board, bound)
@@ -216,11 +216,13 @@ def _canary(
     folder: RunFolder,
     analyst: AnalyseSettings | str,
     sampled: str | None,
+    run: str,
     stations: Stations,
     watcher: Watcher,
 ) -> Canary | None:
     """What a part of the records says about the mode, where the user wants to know: now, or in an
-    earlier command of this run. None also where that was stopped."""
+    earlier command of this run. None also where that was stopped. `run`: what all these commands
+    share."""
     if settings.canary is None or not isinstance(analyst, AnalyseSettings):
         return None
     kept = None if settings.fresh else kept_canary(folder)
@@ -232,7 +234,7 @@ def _canary(
         watcher.board(lambda: _view(board, LOOK_SECONDS), len(plan.slices)),
         _interrupts(board),
     ):
-        return send_canary(settings.canary, plan, folder, analyst, sampled)
+        return send_canary(settings.canary, plan, folder, analyst, sampled, run)
 
 
 def _check_key(settings: Settings) -> None:

@@ -2,8 +2,8 @@
 
 Invariant: what is paid for is used: the answers of the mode that the run goes on with are stored
 before the verdict is, and recalled by the run. The verdict stays in the folder of the run, so that
-the same command goes on in the same mode; a canary that was stopped leaves no verdict, and the same
-command sends it anew.
+the same command goes on in the same mode; a canary that was stopped leaves no verdict, but every
+answer it was given, and the same command asks for the rest.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ from job.report.trial import reason_in_words
 from job.report.words import Words
 from job.run_folder import RunFolder
 from job.trial.draw import Drawn, draw
+from job.trial.kept import Kept
 from job.trial.trial import Sides, Trial, compare_sides
 from job.trial.ways import Watch, Way
 from job.write import write_json
+from serve.ask.answers_actor import RayAnswers
 from serve.ask.limiter_actor import RayPermits
 from serve.ask.settings import key_variable
 from serve.ask.spend_actor import RaySpend
@@ -79,23 +81,37 @@ class Canary:
 
 
 def kept_canary(folder: RunFolder) -> Canary | None:
-    """The verdict of an earlier command of this run; None where there is none."""
+    """The verdict of an earlier command of this run; None where there is none, or the file is not
+    what a canary writes."""
     try:
-        return Canary(orjson.loads((folder.root / FILE).read_bytes()))
-    except (FileNotFoundError, orjson.JSONDecodeError):
+        canary = Canary(orjson.loads((folder.root / FILE).read_bytes()))
+        reason_in_words(canary.facts(), Words("en"))
+    except (FileNotFoundError, orjson.JSONDecodeError, KeyError, TypeError):
         return None
+    return canary
 
 
 def send_canary(
-    share: float, plan: RunPlan, folder: RunFolder, analyst: AnalyseSettings, sampled: str | None
+    share: float,
+    plan: RunPlan,
+    folder: RunFolder,
+    analyst: AnalyseSettings,
+    sampled: str | None,
+    run: str,
 ) -> Canary | None:
     """Ask about a `share` (0 to 1) of the distinct records in both modes; None where it was stopped
-    (the board knows why). `sampled`: the greatest id that a `--sample` keeps. Raises UsageError
-    where URL, model or key are wrong."""
+    (the board knows why). `sampled`: the greatest id that a `--sample` keeps; `run`: a name that
+    all commands share that go on in the folder. Raises UsageError where URL, model or key are
+    wrong."""
     drawn = draw(plan.slices, plan.cleaning, share, sampled)
     if not drawn.records:
         return None
-    trial = Trial(_way("single", analyst), _way("packed", analyst))
+    store = RayAnswers(analyst.answers)
+
+    def keeping(name: str) -> Kept:
+        return Kept(f"{run} {name}", store)
+
+    trial = Trial(_way("single", analyst), _way("packed", analyst), keeping)
     try:
         first, second, again = asyncio.run(_ask(trial, drawn, analyst))
     except StoppedEarly as error:
@@ -119,12 +135,13 @@ async def _ask(trial: Trial, drawn: Drawn, analyst: AnalyseSettings) -> Sides:
     provider = analyst.provider
     permits = RayPermits(provider.base_url, key_variable(provider), provider.limits.to_limits())
     spend = RaySpend(analyst.spend)
-    return await trial.ask(drawn.records, permits, spend, _posting(analyst, drawn.distinct))
+    watch = _posting(analyst, spend, drawn.distinct)
+    return await trial.ask(drawn.records, permits, spend, watch)
 
 
-def _posting(analyst: AnalyseSettings, records: int) -> Watch:
-    """Tells the board how far the canary is, and hears from it whether to stop. `records`: about
-    how many the run has, for which time must be left before its deadline."""
+def _posting(analyst: AnalyseSettings, spend: RaySpend, records: int) -> Watch:
+    """Tells the board how far the canary is and what was spent, and hears from it whether to stop.
+    `records`: about how many the run has, for which time must be left before its deadline."""
     deadline = analyst.deadline
     until = None if deadline is None else deadline.asking_ends(records)
 
@@ -136,7 +153,7 @@ def _posting(analyst: AnalyseSettings, records: int) -> Watch:
             dispatcher.asker.counts,
             asdict(await dispatcher.asker.permits.stats()),
             dispatcher.asker.capabilities.json,
-            {},
+            {"spend": spend.seen.as_facts()},
         )
         if stop is not None:
             dispatcher.stop(stop)

@@ -19,7 +19,8 @@ from job.embed import open_embedder
 from job.records import Record
 from job.themes.calibrate import space_of
 from job.trial.draw import drawn_of
-from job.trial.ways import Kept, Watch, Way, ask_way
+from job.trial.kept import Kept
+from job.trial.ways import Watch, Way, ask_way
 from serve.ask.limiter_host import Permits
 from serve.ask.spend_host import Spend
 
@@ -36,10 +37,12 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Both ways. `kept`: the answers of each way, by its name, as they would be stored."""
+    """Both ways. `keeping`: gives the store of the way with this name; `kept`: that of each way, by
+    its name."""
 
     first: Way
     second: Way
+    keeping: Callable[[str], Kept] = Kept
     kept: dict[str, Kept] = field(default_factory=dict)
 
     async def ask(
@@ -59,7 +62,7 @@ class Trial:
         part = records[: part_of(len(records))]
         say(f"asking {len(part):,} of them once more: {self.first.name}")
         once_more = replace(self.first, name=f"{self.first.name} again")
-        return first, second, await ask_way(once_more, part, permits, spend, Kept(), watch)
+        return first, second, await self._ask(once_more, part, permits, spend, watch)
 
     async def _ask(
         self,
@@ -69,7 +72,7 @@ class Trial:
         spend: Spend,
         watch: Watch | None,
     ) -> Side:
-        store = self.kept.setdefault(way.name, Kept())
+        store = self.kept.setdefault(way.name, self.keeping(way.name))
         return await ask_way(way, records, permits, spend, store, watch)
 
 

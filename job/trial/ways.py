@@ -1,7 +1,7 @@
 """One way of asking about the records of a trial, carried out.
 
-Invariant: everything is asked anew, whatever was answered before; what the answers are stored in,
-and whether at all, is the caller's to say; a way that was stopped gives no answers to compare.
+Invariant: everything is asked anew, whatever was answered before, but for what this very trial was
+answered (`kept.py`); a way that was stopped gives no answers to compare.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from job.compare.comparison import Side
 from job.compare.positions import Place
 from job.errors import StoppedEarly, UsageError
 from job.estimates.kept import Earlier
-from job.pack.packing import Item
 from job.records import Record
 from job.spend.prices import known_prices
-from job.validate import Verdict
+from job.trial.kept import Kept, Places
 from serve.ask.contract import Usage
 from serve.ask.limiter_host import Permits
 from serve.ask.settings import Prices, Provider
@@ -49,23 +48,6 @@ class Way:
 
 
 @dataclass(slots=True)
-class Kept:
-    """A store that recalls nothing and keeps what it is given, until it is known what for."""
-
-    rows: dict[bytes, bytes] = field(default_factory=dict)
-
-    async def get_many(
-        self, keys: Sequence[bytes], since: float | None = None
-    ) -> dict[bytes, bytes]:
-        """Nothing: everything is asked anew."""
-        return {}
-
-    async def put_many(self, items: Sequence[tuple[bytes, bytes]], replace: bool = False) -> None:
-        """Keep `items`."""
-        self.rows.update(items)
-
-
-@dataclass(slots=True)
 class Meter:
     """A `Spend` that knows what the answers to one way of asking cost: those whose model has a
     price, as the provider counted them."""
@@ -88,26 +70,6 @@ class Meter:
         await self.spend.settle(ticket, ended, usage)
 
 
-@dataclass(slots=True)
-class Places:
-    """Where each record stood in the first whole answer to a pack that held it. What was cut off
-    says nothing of positions: whatever came last is missing from it."""
-
-    held: dict[str, Place] = field(default_factory=dict)
-    _packs: int = 0
-
-    def see(self, items: Sequence[Item], verdict: Verdict) -> None:
-        """What the reply to a pack of `items` is worth."""
-        if not verdict.whole or len(items) == 1:
-            return
-        self._packs += 1
-        for position, item in enumerate(items, 1):
-            if not item.part:
-                came = str(position) in verdict.answers
-                place = Place(self._packs, position, len(items), came)
-                self.held.setdefault(item.record.id, place)
-
-
 async def ask_way(
     way: Way,
     records: Sequence[Record],
@@ -125,8 +87,8 @@ async def ask_way(
         way.provider, way.ask, way.pack_tokens, permits, store, spend=meter
     )
     dispatcher.learning.begin_with(way.earlier)
-    places = Places()
-    dispatcher.witness = places.see
+    store.begin(records, way.ask)
+    dispatcher.witness = store.places.see
     running = asyncio.create_task(dispatcher.run())
     watching = asyncio.create_task(_keep_looking(way.name, dispatcher, watch))
     try:
@@ -148,7 +110,7 @@ async def ask_way(
     return Side(
         way.name,
         results,
-        _by_record(places, records),
+        _by_record(store.places, records),
         dispatcher.asker.counts,
         dispatcher.progress.busy,
         meter.total if prices else None,

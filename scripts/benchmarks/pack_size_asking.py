@@ -19,7 +19,7 @@ from job.estimates.kept import Kept, RunEstimates, earlier_of
 from job.estimates.reserve import RESERVE_TOKENS
 from job.pack.packing import Fit
 from job.records import Record
-from job.trial.ways import Kept as KeptAnswers
+from job.trial.kept import Kept as KeptAnswers
 from scripts.benchmarks.provider import Provider
 from scripts.benchmarks.workload import MODEL
 from scripts.days.compose import Entry
