@@ -5,13 +5,14 @@ A day of 3,000 records and a context of 16,384 tokens in three settings: 60 requ
 dispatcher asks in this process, the provider is one of its own. Minutes are the provider's, from
 the first request to the last answer; its clock runs faster than ours, the faster the smaller the
 packs, so that about as many records a second are asked in all runs: --scale is that of packs of
-8,000 tokens. Where rows get lost, the best fixed size is the fastest of those that lose no more
-than the controller allows.
+8,000 tokens. One bound holds for all: what the controller allows to be lost, and chance. The best
+fixed size is the fastest of those within it, and the size that finds itself must be within it too.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 
 from job.pack.size import MOST_AGAIN
@@ -25,9 +26,10 @@ SIZES = (1000, 2000, 4000, 6000, 8000)
 CONTEXT = 16_384
 WITHIN = 1.1
 """Of the best fixed size."""
-MOST_SHARE = 0.021
-"""Of rows asked again: what the article's 6,000 tokens lose. The controller aims at less, but it
-has to see rows get lost to know."""
+DEVIATIONS = 2.0
+"""By which the share of rows lost in one run may lie above what the controller allows: chance, of
+which one run in forty has more. Of 3,000 rows that is 1.9 %; the article loses 2.1 % at
+6,000 tokens."""
 BURST = 5
 """Requests at once: a burst of 60 would be most of the day, and hide the limit a minute."""
 ARTICLE = ((1000, 0.001), (2000, 0.003), (4000, 0.008), (6000, 0.021), (8000, 0.053))
@@ -49,9 +51,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def most_share(rows: int) -> float:
+    """Of so many rows, the share that may be asked again."""
+    return MOST_AGAIN + DEVIATIONS * math.sqrt(MOST_AGAIN * (1 - MOST_AGAIN) / rows)
+
+
 def best_fixed(fixed: Sequence[Asked]) -> Asked:
-    """The fastest of those that lose no more rows than the controller allows, if any does."""
-    good = [asked for asked in fixed if asked.share <= MOST_AGAIN]
+    """The fastest of those that lose no more rows than is allowed, if any does."""
+    good = [asked for asked in fixed if asked.share <= most_share(asked.rows)]
     return min(good or fixed, key=lambda asked: asked.minutes)
 
 
@@ -62,8 +69,8 @@ def bars_of(setting: Setting, fixed: Sequence[Asked], found: Sequence[Asked]) ->
     for name, asked in zip(("first run", "second run"), found, strict=True):
         ratio = round(asked.minutes / best, 3)
         bars.append(Bar(f"{setting.name}: {name}, minutes of the best fixed", ratio, "<=", WITHIN))
-        share = round(asked.share, 4)
-        bars.append(Bar(f"{setting.name}: {name}, share of rows again", share, "<=", MOST_SHARE))
+        share, most = round(asked.share, 4), round(most_share(asked.rows), 4)
+        bars.append(Bar(f"{setting.name}: {name}, share of rows again", share, "<=", most))
     return bars
 
 
@@ -102,7 +109,8 @@ def _run(setting: Setting, records: Sequence[Record], truth: Truth, scale: float
         plain = min(asked.minutes for asked in fixed)
         print(
             f"\nlost rows apart: {first.minutes / plain:.2f} and {second.minutes / plain:.2f} of "
-            f"the minutes of the fastest fixed size; the bound is {MOST_AGAIN:.1%} of rows"
+            f"the minutes of the fastest fixed size; the bound is {MOST_AGAIN:.1%} of rows, "
+            f"{most_share(first.rows):.1%} with chance"
         )
     return bars_of(setting, fixed, (first, second))
 
