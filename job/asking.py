@@ -5,7 +5,6 @@ Invariant: what is handed on holds no key; each process reads it from its own en
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from job.analyse.analyst import AnalyseSettings
@@ -24,11 +23,11 @@ from serve.ask.spend_host import Purse
 
 
 def choose_analyst(
-    settings: Settings, plan: RunPlan, board: Any, started: datetime, purse: Purse
+    settings: Settings, plan: RunPlan, board: Any, since: float | None, purse: Purse
 ) -> AnalyseSettings | str:
     """The settings of the asking actor, or the language of the built-in analyst. `board`: an actor
-    handle; `started`: when the run began, from which on `--fresh` recalls its own answers; `purse`:
-    what may be spent."""
+    handle; `since`: from when on answers are recalled (see `AskSettings`); `purse`: what may be
+    spent."""
     if settings.provider is None:
         return plan.language
     answers = start_answers(settings.answers)
@@ -40,7 +39,7 @@ def choose_analyst(
         deadline = Deadline(settings.deadline, earlier_closings(answers))
     return AnalyseSettings(
         settings.provider,
-        ask_settings(settings, plan, since=started.timestamp() if settings.fresh else None),
+        ask_settings(settings, plan, since=since),
         settings.pack_tokens,
         answers,
         board,

@@ -21,13 +21,15 @@ from serve.ask.ask import CallCounts
 @dataclass(slots=True)
 class Progress:
     """How far the asking is. `first`, `last`: when the first and the last answer came (seconds of
-    the wall clock); `busy`: seconds in which a call was in flight or waited for its permit."""
+    the wall clock); `busy`: seconds in which a call was in flight or waited for its permit;
+    `from_store`: records whose answer was there already, those to be reviewed among them."""
 
     answered: int = 0
     recalled: int = 0
     review: int = 0
     failed: int = 0
     unasked: int = 0
+    from_store: int = 0
     waiting_fast: int = 0
     waiting_slow: int = 0
     waiting_again: int = 0
@@ -39,6 +41,11 @@ class Progress:
     first: float | None = None
     last: float | None = None
     busy: float = 0.0
+
+    @property
+    def asked(self) -> int:
+        """Records that ended with what they were asked for."""
+        return self.answered + self.recalled + self.review + self.failed - self.from_store
 
     def begin(self, records: int) -> None:
         """A pack of so many records is sent."""

@@ -123,7 +123,9 @@ def _run(
     started = datetime.now(UTC)
     board = start_board()
     purse = make_purse(settings, folder)
-    analyst = choose_analyst(settings, plan, board, started, purse)
+    analyst = choose_analyst(
+        settings, plan, board, folder.fresh_since() if settings.fresh else None, purse
+    )
     shortening = instruction_calls(settings, analyst)
     if shortening is not None:
         with stations.station("compress"):
@@ -179,7 +181,8 @@ def _run(
             *compression_warnings(run),
             *(canary.warnings() if canary else ()),
             *closing_words(settings, plan, ledger),
-            *close_account(settings, ledger, stations.began),
+            # A run that has sent a canary recalls what it has just paid for.
+            *close_account(settings, None if canary and canary.busy else view, stations.began),
             *account_warnings(settings, folder, purse),
         ]
         write_json(folder.root / "run.json", run)
@@ -225,7 +228,7 @@ def _canary(
     share."""
     if settings.canary is None or not isinstance(analyst, AnalyseSettings):
         return None
-    kept = None if settings.fresh else kept_canary(folder)
+    kept = kept_canary(folder)
     if kept is not None:
         return kept
     board = analyst.board

@@ -9,7 +9,8 @@ from __future__ import annotations
 import errno
 import re
 import secrets
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -28,8 +29,12 @@ WORK = ".work"
 """Files of a run under way; removed when it ends well."""
 IDENTITY = ".fupan-run.json"
 """The inputs and settings of the run under way."""
+FRESH = ".fupan-fresh.json"
+"""Since when the run of `--fresh` in the folder asks anew. A finished one leaves it too."""
 SPENDER = ".fupan-spend.json"
 """Under which name the run spends. It stays: the same command may go on spending."""
+CANARY = "canary.json"
+"""The verdict of the canary."""
 OWN_FILES = (
     "report.html",
     "report.md",
@@ -40,7 +45,7 @@ OWN_FILES = (
     "rejected.jsonl",
     "evidence.csv",
     "baseline.json",
-    "canary.json",
+    CANARY,
     "ledger.json",
     "timing.json",
     "run.json",
@@ -111,9 +116,17 @@ class RunFolder:
                 check = stack.enter_context(hold(self.root))
             yield check
 
-    def begin(self, identity: dict[str, Any], overwrite: bool, fresh: bool = False) -> bool:
+    def begin(
+        self,
+        identity: dict[str, Any],
+        overwrite: bool,
+        fresh: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> bool:
         """Make the folder ready for a run of `identity` (inputs and settings); True if an earlier
-        run of the same is gone on with. `fresh`: it asks anew and spends anew.
+        run of the same is gone on with. `fresh`: it asks anew and spends anew, unless one that did
+        so has not ended yet, or was stopped: that one goes on with what it paid for. `clock`:
+        seconds since the epoch.
 
         Raises OutputInUse if the folder holds something else and `overwrite` is not set, and
         UsageError where nothing can be written.
@@ -130,13 +143,26 @@ class RunFolder:
                 f"{self.root} holds {what}; name another --out, or replace it with --overwrite"
             )
         with _writable(self.root):
-            if not same or fresh:
-                (self.root / SPENDER).unlink()
+            goes_on = same and self._is_unfinished(begun, wanted)
+            if not same or (fresh and not (goes_on and self.fresh_since() is not None)):
+                for name in (SPENDER, FRESH, CANARY):
+                    (self.root / name).unlink()
+                if fresh:
+                    write_json(self.root / FRESH, {"since": clock()})
+            elif not goes_on:
+                (self.root / FRESH).unlink()
             write_json(self.root / IDENTITY, identity)
             if not same or finished not in (None, wanted):
                 self.remove_results()
             self._remove_unfinished()
         return same
+
+    def fresh_since(self) -> float | None:
+        """Since when (seconds since the epoch) the run in the folder asks anew; None if it recalls
+        whatever is known."""
+        held = self._held(self.root / FRESH)
+        since = held.get("since") if isinstance(held, dict) else None
+        return since if isinstance(since, float) else None
 
     def spender(self, journal: str) -> tuple[str, str]:
         """Under which name the run spends, and in which journal that was first written down: the
@@ -153,6 +179,13 @@ class RunFolder:
         """Remove what only the run itself needed."""
         self.work.rmtree()
         (self.root / IDENTITY).unlink()
+
+    def _is_unfinished(self, begun: Any, wanted: Any) -> bool:
+        """Whether a run of `wanted` was ended by no report, or by a partial one. `begun`: what the
+        run under way is."""
+        if begun is not None:
+            return bool(begun == wanted)
+        return self._held(self.root / "run.json").get("stopped") is not None
 
     def _finished(self) -> Any:
         """The identity of the finished run in the folder; None if there is none."""
@@ -179,7 +212,7 @@ class RunFolder:
 
 
 def _is_hidden_own(name: str) -> bool:
-    own = name in (WORK, IDENTITY, SPENDER) or name.startswith(LOCK)
+    own = name in (WORK, IDENTITY, FRESH, SPENDER) or name.startswith(LOCK)
     return own or _UNFINISHED.fullmatch(name) is not None
 
 

@@ -14,7 +14,7 @@ from job.analyse.contract import Escalate, Fail, Keep, Split, Step, Stop, Wait
 from job.analyse.entries import Entry
 from job.analyse.parts import MAX_PARTS, split_item
 from job.analyse.routing import Routing
-from job.analyse.stored import AskSettings, Store, decode, encode, record_key
+from job.analyse.stored import AskSettings, Store, Stored, decode, encode, record_key
 from job.analyse.waiting import Waiting
 from job.pack.packing import Fit, Item, make_item
 from job.progress import Progress
@@ -65,6 +65,7 @@ class Outcomes:
         for entry in entries:
             stored = decode(known[entry.key]) if entry.key in known else None
             if stored is not None:
+                self.progress.from_store += 1 + len(entry.followers)
                 entry.recall(stored)
                 self._drop(entry)
             elif self.stopped is not None:
@@ -132,8 +133,12 @@ class Outcomes:
             except Exception as error:
                 self.stop(f"the store of answers failed: {error}")
         for entry, value in stored:
-            entry.answer(value)
+            self._answer(entry, value)
             self._drop(entry)
+
+    def _answer(self, entry: Entry, value: Stored) -> None:
+        self.progress.from_store += len(entry.followers)
+        entry.answer(value)
 
     def _enqueue(self, entry: Entry) -> None:
         item = make_item(entry.record)
@@ -168,7 +173,7 @@ class Outcomes:
         if entry is None:
             return
         if item.draft is not None and entry.keep(item, item.draft, True, item.drafted_by):
-            entry.answer(entry.merged())
+            self._answer(entry, entry.merged())
         else:
             entry.leave_unasked(str(self.stopped))
         self._drop(entry)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Mapping
-from typing import Any
 
 from job.answers.recalls import NAME, decode_recalls
 from job.answers.words import damage_words
@@ -17,6 +15,7 @@ from job.boundary import as_job_error
 from job.config import Settings
 from job.errors import JobError
 from job.planning import open_answers
+from job.progress import View
 from serve.ask.answers_file import StoreError
 
 _DAY = 86_400
@@ -33,21 +32,18 @@ def check_answers(settings: Settings) -> None:
             answers.prune(int(time.time()) - days * _DAY)
 
 
-def close_account(settings: Settings, ledger: Mapping[str, Any], began: float) -> list[str]:
-    """Note what was recalled; what a user should know of the store since `began` (seconds since the
-    epoch)."""
-    if not settings.answers.exists():
-        return []
+def close_account(settings: Settings, view: View | None, began: float) -> list[str]:
+    """Note what was recalled by the asking in `view`, if that counts; what a user should know of
+    the store since `began` (seconds since the epoch)."""
     try:
-        with open_answers(settings) as answers:
-            if settings.provider is not None:
+        if view is not None and settings.provider is not None and settings.answers.exists():
+            with open_answers(settings) as answers:
                 recalls = decode_recalls(answers.learned(NAME), time.time())
-                recalls.add(settings.model, ledger)
+                recalls.add(settings.model, view.asking, view.calls)
                 answers.keep_learned(NAME, recalls.encode())
-            damages = answers.damages()
+        return damage_warnings(settings, began)
     except (JobError, StoreError, sqlite3.Error, OSError) as error:
         return [f"at the end of the run {as_job_error(error)}"]
-    return [damage_words(damage) for damage in damages if damage.at >= began]
 
 
 def damage_warnings(settings: Settings, began: float) -> list[str]:

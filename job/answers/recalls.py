@@ -1,16 +1,18 @@
 """What recalling answers has saved, added up over the runs that share a store. Pure.
 
-Invariant: an estimate, and said to be one: what was not asked again is taken to have cost what the
+Invariant: only what was asked about records counts, not names, instructions or a canary. An
+estimate, and said to be one: what was not asked again is taken to have cost what the
 records of the same model did that were asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import orjson
+
+from job.progress import Progress
+from serve.ask.ask import CallCounts
 
 NAME = "recalls"
 """Under what the store keeps it."""
@@ -40,14 +42,14 @@ class Recalls:
                 saved[name] += round(counts["recalled"] * counts[name] / counts["asked"])
         return saved
 
-    def add(self, model: str, ledger: Mapping[str, Any]) -> None:
-        """Count a run by its ledger."""
+    def add(self, model: str, asking: Progress, calls: CallCounts) -> None:
+        """Count the asking of a run, which took `calls`."""
         names = ("recalled", "asked", *_COUNTED)
         counts = self.models.setdefault(model, dict.fromkeys(names, 0))
-        counts["recalled"] += ledger["recalled"]
-        counts["asked"] += ledger["answered"] + ledger["review"] + ledger["failed"]
+        counts["recalled"] += asking.from_store
+        counts["asked"] += asking.asked
         for name in _COUNTED:
-            counts[name] += ledger["calls"][name]
+            counts[name] += getattr(calls, name)
         self.runs += 1
 
     def encode(self) -> bytes:

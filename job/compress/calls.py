@@ -49,7 +49,7 @@ class InstructionCalls:
             return Outcome(own, "short")
         ask, store = self.analyst.ask, RayAnswers(self.analyst.answers)
         name = kept_name(own, ask.best_model)
-        kept = None if ask.since is not None else decode(await store.learned(name), own)
+        kept = decode(await store.learned(name, ask.since), own)
         outcome = kept or await self._ask(own)
         if outcome.reason != "provider":
             # Kept anew, too: what is used must not be forgotten (keep_days), or be worded anew.

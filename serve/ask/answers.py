@@ -109,10 +109,11 @@ class Answers:
                 ((key, value, now) for key, value in items),
             )
 
-    def learned(self, name: str) -> bytes | None:
-        """What the last run that kept `name` learned; None if none did."""
-        query = "SELECT value FROM learned WHERE name = ?"
-        row = self.connection.execute(query, (name,)).fetchone()
+    def learned(self, name: str, since: float | None = None) -> bytes | None:
+        """What the last run that kept `name` learned; None if none did, or none since `since`
+        (seconds since the epoch), if it is given."""
+        query = "SELECT value FROM learned WHERE name = ? AND stored_at >= ?"
+        row = self.connection.execute(query, (name, whole_seconds(since or 0.0))).fetchone()
         return None if row is None else bytes(row[0])
 
     def keep_learned(self, name: str, value: bytes) -> None:

@@ -33,10 +33,10 @@ class AnswersActor:
         """See `Answers.put_many`; returns when the answers are safe."""
         self._answers.put_many(items, replace)
 
-    def learned(self, name: str) -> bytes | None:
+    def learned(self, name: str, since: float | None = None) -> bytes | None:
         """See `Answers.learned`; None also where the store fails: no run ends for want of it."""
         with suppress(*_FAILED):
-            return self._answers.learned(name)
+            return self._answers.learned(name, since)
         return None
 
     def keep_learned(self, name: str, value: bytes) -> None:
@@ -75,9 +75,9 @@ class RayAnswers:
         """See `Answers.put_many`."""
         await self._actor.put_many.remote(items, replace)
 
-    async def learned(self, name: str) -> bytes | None:
+    async def learned(self, name: str, since: float | None = None) -> bytes | None:
         """See `Answers.learned`."""
-        value: bytes | None = await self._actor.learned.remote(name)
+        value: bytes | None = await self._actor.learned.remote(name, since)
         return value
 
     async def keep_learned(self, name: str, value: bytes) -> None:

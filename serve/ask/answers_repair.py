@@ -91,9 +91,9 @@ class LastingAnswers:
         """See `Answers.put_many`."""
         self._do(lambda answers: answers.put_many(items, replace))
 
-    def learned(self, name: str) -> bytes | None:
+    def learned(self, name: str, since: float | None = None) -> bytes | None:
         """See `Answers.learned`."""
-        return self._do(lambda answers: answers.learned(name))
+        return self._do(lambda answers: answers.learned(name, since))
 
     def keep_learned(self, name: str, value: bytes) -> None:
         """See `Answers.keep_learned`."""

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +21,14 @@ from job.answers.recalls import NAME, Recalls, decode_recalls
 from job.cli import app
 from job.config import resolve
 from job.flags import Flags
+from job.progress import Progress
 from serve.ask.answers import Answers, answer_key
 from serve.ask.answers_repair import LastingAnswers
+from serve.ask.ask import CallCounts
 
 DAY = 86_400
-LEDGER = {
-    "recalled": 0,
-    "answered": 40,
-    "review": 5,
-    "failed": 5,
-    "calls": {"requests": 10, "tokens_in": 5000, "tokens_out": 1000},
-}
+ASKED = Progress(answered=40, review=5, failed=5)
+CALLS = CallCounts(requests=10, tokens_in=5000, tokens_out=1000)
 
 
 def command(path: Path, *words: str | Path) -> Result:
@@ -59,8 +57,8 @@ def path(tmp_path: Path) -> Path:
         store.put_many((answer_key(f"s{n}"), value("small", "x" * 900)) for n in range(20))
         store.put_many([(answer_key("name"), value(None, "x"))])
         recalls = Recalls(now - 10 * DAY)
-        recalls.add("large", LEDGER)
-        recalls.add("large", LEDGER | {"recalled": 100})
+        recalls.add("large", ASKED, CALLS)
+        recalls.add("large", replace(ASKED, recalled=100, from_store=100), CALLS)
         store.keep_learned(NAME, recalls.encode())
     return path
 
@@ -247,9 +245,18 @@ def test_what_is_no_store_of_ours_is_left_alone(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_recalled_records_to_be_reviewed_are_recalled_too() -> None:
+    counted = Recalls(0.0)
+    counted.add("m", Progress(answered=2000, review=1000), replace(CALLS, requests=100))
+    for _ in range(5):
+        counted.add("m", Progress(recalled=2000, review=1000, from_store=3000), CallCounts())
+    assert counted.recalled == 15_000
+    assert counted.saved()["requests"] == 500
+
+
 def test_recalls_that_cannot_be_read_are_counted_anew() -> None:
     assert decode_recalls(b'{"since": 1, "models": {"m": 3}}', 5.0) == Recalls(5.0)
     counted = Recalls(1.0)
-    counted.add("m", LEDGER | {"recalled": 7, "answered": 0, "review": 0, "failed": 0})
+    counted.add("m", Progress(recalled=7, from_store=7), CALLS)
     assert counted.saved() == {"requests": 0, "tokens_in": 0, "tokens_out": 0}
     assert decode_recalls(counted.encode(), 5.0) == counted

@@ -84,6 +84,19 @@ async def test_what_was_answered_is_recalled_with_its_own_quote() -> None:
     assert (result.issues[0].quote or "?") in again.text
 
 
+async def test_an_answer_to_be_reviewed_counts_as_asked_once() -> None:
+    store, weak = MemoryStore(), {"simulated": {"phrases": ["host 0"]}}
+    settings = Settings.model_validate(FAST | {"weak_models": weak})
+    with SimulatedProvider(settings) as server:
+        counted = []
+        for _ in range(2):
+            async with dispatcher(server.base_url, store) as asking:
+                results = await asking.submit(day(4))
+            assert [result.via for result in results].count("review") == 1
+            counted.append((asking.progress.asked, asking.progress.from_store))
+    assert counted == [(4, 0), (0, 4)]
+
+
 async def test_records_with_one_key_are_asked_once() -> None:
     first = record("disk is full on host 7", digest="d" * 32)
     other = record("disk is full on host 9", digest="d" * 32, source="other")
@@ -92,6 +105,7 @@ async def test_records_with_one_key_are_asked_once() -> None:
             one, two = await asyncio.gather(asking.submit([first]), asking.submit([other]))
         assert server.stats()["requests"] == 1
     assert sorted((one[0].via, two[0].via)) == ["answered", "recalled"]
+    assert (asking.progress.asked, asking.progress.from_store) == (1, 1)
 
 
 @pytest.mark.parametrize(

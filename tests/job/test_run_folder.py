@@ -189,3 +189,55 @@ def test_a_run_spends_under_one_name_until_another_begins(tmp_path: Path) -> Non
         folder.begin(OTHER, overwrite=True)
         other = folder.spender("b")
     assert len({name, anew, other}) == 3
+
+
+def end(root: Path, stopped: str | None) -> None:
+    """What a run of MINE leaves in its folder when it ends; `stopped`: early."""
+    said = {"identity": MINE, "stopped": {"reason": stopped} if stopped else None}
+    write_json(Place.of(root) / "run.json", said)
+    RunFolder(Place.of(root)).finish()
+
+
+def begin(root: Path, fresh: bool, now: float) -> tuple[str, float | None]:
+    """Under which name a command of MINE spends, and from when on it recalls answers."""
+    folder = RunFolder(Place.of(root))
+    folder.begin(MINE, overwrite=False, fresh=fresh, clock=lambda: now)
+    return folder.spender("a")[0], folder.fresh_since()
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_stopped_run_that_asks_anew_goes_on_with_what_it_paid_for(
+    tmp_path: Path, killed: bool
+) -> None:
+    first = begin(tmp_path, fresh=True, now=100.0)
+    assert first[1] == 100.0
+    (tmp_path / "canary.json").write_text("{}")
+    if not killed:
+        end(tmp_path, "the cap of 1 USD is reached")
+    assert begin(tmp_path, fresh=True, now=200.0) == first
+    assert (tmp_path / "canary.json").exists()
+    end(tmp_path, None)
+    anew = begin(tmp_path, fresh=True, now=300.0)
+    assert anew[0] != first[0]
+    assert anew[1] == 300.0
+    assert not (tmp_path / "canary.json").exists()
+
+
+@pytest.mark.parametrize("stopped", ["interrupted by SIGINT", None])
+def test_a_run_that_recalled_goes_on_anew_with_fresh(tmp_path: Path, stopped: str | None) -> None:
+    first = begin(tmp_path, fresh=True, now=100.0)
+    end(tmp_path, None)
+    assert begin(tmp_path, fresh=False, now=200.0) == (first[0], None)
+    end(tmp_path, stopped)
+    anew = begin(tmp_path, fresh=True, now=300.0)
+    assert anew[0] != first[0]
+    assert anew[1] == 300.0
+
+
+def test_another_run_in_the_folder_is_not_gone_on_with(tmp_path: Path) -> None:
+    first = begin(tmp_path, fresh=True, now=100.0)
+    end(tmp_path, "the time is up")
+    folder = RunFolder(Place.of(tmp_path))
+    folder.begin(OTHER, overwrite=True, fresh=True, clock=lambda: 200.0)
+    assert folder.fresh_since() == 200.0
+    assert folder.spender("a")[0] != first[0]

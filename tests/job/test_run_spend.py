@@ -11,6 +11,7 @@ import yaml
 
 from serve.simulated import Settings, SimulatedProvider
 from tests.command import fupan, read_json
+from tests.job.test_compress import ENGLISH
 from tests.job.test_run_again import write_logs
 
 pytestmark = pytest.mark.ray
@@ -70,3 +71,24 @@ def test_a_run_stops_at_its_cap_and_goes_on_under_a_higher_one(tmp_path: Path) -
     assert set(cost["by_label"]) >= {"shop", "(none)"}
     assert report["ledger"]["answered"] + report["ledger"]["recalled"] == 600
     assert ", 0." in next(line for line in done.lines if line.startswith("spent: "))
+
+
+def test_a_run_that_asks_anew_goes_on_with_what_it_has_paid_for(tmp_path: Path) -> None:
+    write_logs(tmp_path / "logs", 1, 300)
+    out, config, own = tmp_path / "retro", tmp_path / "fupan.yaml", tmp_path / "own.md"
+    own.write_text(ENGLISH)
+    with SimulatedProvider(Settings()) as provider:
+        section = {"base_url": provider.base_url, "models": ["simulated"], "prices": PRICES}
+        config.write_text(yaml.safe_dump({"providers": {"priced": section}}))
+        words = ("--config", config, "--out", out, "--answers", tmp_path / "answers.db", "--fresh")
+        told = ("--instructions", own, "--compress-instructions", tmp_path / "logs")
+
+        stopped = fupan("run", *words, *told, "--max-spend", str(CAP))
+        assert stopped.code == 4, stopped.err
+        paid = read_json(out / "report.json")
+        done = fupan("run", *words, *told, "--max-spend", str(MORE))
+        assert done.code == 0, done.err
+    report = read_json(out / "report.json")
+    assert report["ledger"]["recalled"] >= paid["ledger"]["answered"] > 0
+    assert report["cost"]["cost_before"] == paid["cost"]["cost"]
+    assert report["run"]["own_instructions"]["compression"]["recalled"] is True

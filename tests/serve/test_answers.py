@@ -59,6 +59,13 @@ def test_what_a_run_learned_is_there_for_the_next_one(tmp_path: Path) -> None:
         assert len(answers) == 0
 
 
+def test_what_was_learned_before_a_moment_can_be_left_alone(tmp_path: Path) -> None:
+    with Answers(tmp_path / "a.db", clock=lambda: 200.0) as answers:
+        answers.keep_learned("output", b"1")
+        assert answers.learned("output", since=200.5) == b"1"
+        assert answers.learned("output", since=201.0) is None
+
+
 def test_what_is_old_is_forgotten_on_request(tmp_path: Path) -> None:
     now = 100.0
     with Answers(tmp_path / "a.db", clock=lambda: now) as answers:
