@@ -9,7 +9,6 @@ and balances, or the run fails.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pyarrow as pa
@@ -19,17 +18,13 @@ from ray.data import ActorPoolStrategy, TaskPoolStrategy
 from job.analyse.analyst import Analyse, AnalyseSettings, analyse_extractive
 from job.instructions import Language
 from job.intake import Intake
+from job.pack.held import BLOCK_RECORDS, blocks_at_once
 from job.ration.importance import RANK, with_ranks
 from job.records import RESULT_SCHEMA
 from job.spread import RETRIES
 from job.storage.place import Place
 from job.write import content_name, write_table
 
-BLOCK_RECORDS = 256
-"""Records in one call of the asking actor."""
-PACK_RECORDS = 40
-"""In a pack of ordinary records, about."""
-LEAST_BLOCKS = 16
 RESULT_ROWS = 4096
 """Of one unfinished result file, half a second of work for the built-in analyst."""
 SORT_ROWS = 32_768
@@ -82,7 +77,7 @@ def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> list[Place
     if isinstance(analyst, AnalyseSettings):
         if analyst.rationed:
             records = in_order_of_importance(records)
-        blocks = _blocks_at_once(analyst.provider.limits.max_concurrency)
+        blocks = blocks_at_once(analyst.provider, analyst.pack_tokens)
         results = records.map_batches(
             Analyse,
             fn_constructor_args=(analyst,),
@@ -119,12 +114,6 @@ def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> list[Place
     for leftover in set(intake.folder.asked.iterdir()) - set(files):
         leftover.unlink()
     return files
-
-
-def _blocks_at_once(permits: int) -> int:
-    """Calls of the asking actor at once: their records, the window, are at least twice what all
-    permits hold (DESIGN 3)."""
-    return max(LEAST_BLOCKS, math.ceil(2 * permits * PACK_RECORDS / BLOCK_RECORDS))
 
 
 def _few_retries() -> dict[str, int]:

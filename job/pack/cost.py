@@ -11,16 +11,17 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from job.pack.evidence import counts
-from job.pack.packing import MARGIN_TOKENS
+from job.pack.held import records_held
+from job.pack.packing import MARGIN_TOKENS, WIRE_TOKENS
 from serve.ask.permit import LimiterStats
 from serve.ask.settings import Provider
 
 Limit = Literal["requests", "tokens", "latency"]
 """What a run waits for: requests a minute, tokens a minute, or the calls in flight."""
 
-Bound = Literal["context", "minute"]
-"""What holds no bigger pack with its answer: the model's context and longest answer, or all the
-tokens that the provider allows in a minute."""
+Bound = Literal["context", "minute", "window"]
+"""What holds no bigger pack with its answer: the model's context and longest answer, all the tokens
+that the provider allows in a minute, or the records that are held at once (`held.py`)."""
 
 CALLS_KEPT = 200
 """Calls that count at most, for all means."""
@@ -35,20 +36,22 @@ TRUST_CALLS = 20
 class Rates:
     """What the provider allows now. `rpm`, `tpm`: requests and tokens a minute, None: no limit
     known; `concurrency`: calls in flight; `context`, `max_output`: tokens of a call and of its
-    answer."""
+    answer; `held`: records that are held at once, None: any number."""
 
     rpm: float | None
     tpm: float | None
     concurrency: int
     context: int
     max_output: int | None = None
+    held: int | None = None
 
     @classmethod
     def of(cls, provider: Provider) -> Rates:
         """As the settings of `provider` say."""
         limits = provider.limits
         rpm, tpm = (each and each * limits.share for each in (limits.rpm, limits.tpm))
-        return cls(rpm, tpm, limits.max_concurrency, provider.context, provider.max_output)
+        held = records_held(provider)
+        return cls(rpm, tpm, limits.max_concurrency, provider.context, provider.max_output, held)
 
     def found(self, stats: LimiterStats) -> Rates:
         """As the limiter has found since."""
@@ -148,7 +151,17 @@ class Cost:
             held["context"] = min(held["context"], rates.max_output / answer)
         if rates.tpm is not None:
             held["minute"] = (rates.tpm - besides) / (1 + answer)
+        if rates.held is not None and means.rows:
+            rows = rates.held / (2 * self._in_flight(rates))
+            held["window"] = max(rows * means.wire / means.rows, WIRE_TOKENS["fast"])
         return min(held.items(), key=lambda item: item[1])
+
+    def _in_flight(self, rates: Rates) -> float:
+        """Calls at once at most: as many as are begun while one is answered, or as are allowed."""
+        if not rates.rpm:
+            return max(1, rates.concurrency)
+        begun = rates.rpm / 60 * self.all.seconds / self.all.calls
+        return max(1.0, min(rates.concurrency, begun))
 
     def seconds(self, step: int, wire: float) -> float:
         """Seconds of a call for a pack of `wire` tokens, which is `step` of the grid."""

@@ -36,7 +36,8 @@ Why = Known | Bound
 """Why packs are as big as they are. fixed: the user said so. start: too little is known. growing:
 bigger ones would be faster and are tried once enough rows came back well. rows, cuts: bigger ones
 lost too many rows, or came back cut or broken. seconds: their answers would take too long. enough:
-bigger ones would not be faster. context, minute: bigger ones do not fit (`Bound`)."""
+bigger ones would not be faster. context, minute, window: there is no room for bigger ones
+(`Bound`)."""
 
 MOST_AGAIN = 0.015
 """Share of rows asked again at most: between the article's 4,000 tokens (0.8 %) and its 6,000

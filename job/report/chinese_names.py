@@ -67,6 +67,7 @@ NAMES = {
     "pack_why_growing": "正在试更大的包",
     "pack_why_context": "再大就超出上下文",
     "pack_why_minute": "再大就超出每分钟的 token 额度",
+    "pack_why_window": "同时持有的记录装不满更大的包",
     "pack_why_rows": "再大会丢失过多的行",
     "pack_why_cuts": "再大的回答被截断或损坏",
     "pack_why_seconds": "再大的回答耗时过长",

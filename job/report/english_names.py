@@ -68,6 +68,7 @@ NAMES = {
     "pack_why_growing": "bigger ones were being tried",
     "pack_why_context": "bigger ones do not fit the context",
     "pack_why_minute": "bigger ones would take more tokens than a minute allows",
+    "pack_why_window": "the records held at once would not fill bigger ones",
     "pack_why_rows": "bigger ones lose too many rows",
     "pack_why_cuts": "bigger ones came back cut or broken",
     "pack_why_seconds": "answers to bigger ones take too long",
