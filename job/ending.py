@@ -29,9 +29,11 @@ def closing_words(settings: Settings, plan: RunPlan, ledger: dict[str, Any]) -> 
 
 def why_stopped(view: View, ledger: dict[str, Any], cap: str = "") -> str | None:
     """Why the run is partial; None if it is complete. A record that was not asked makes it partial
-    whatever the reason. `cap`: the words for a cap that was reached."""
+    whatever the reason. `cap`: the words for a cap that was reached, be it for some of the models.
+    """
     if view.stop is None and ledger["unasked"]:
-        return "not every record was asked"
+        refused = (view.facts.get("spend") or {}).get("refused")
+        return cap if refused else "not every record was asked"
     if view.stop in (REACHED, cap) and not ledger["unasked"]:
         return None
     return view.stop

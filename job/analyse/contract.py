@@ -90,7 +90,7 @@ class Escalate:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Nothing more can be asked in this run; the items stay unasked."""
+    """Nothing more can be asked in this run, or of this model; the items stay unasked."""
 
     items: tuple[Item, ...]
     error: AskError

@@ -138,7 +138,7 @@ class Dispatcher:
                 self.stop("the command that started this run is gone")
             if batch.items and not self._in_time(cls, batch.items):
                 self.stop(REACHED)
-            if self.stopped is not None:
+            if self.stopped is not None or self._routing.is_closed(batch.items):
                 for item in batch.items:
                     self._outcomes.leave(item)
             items = [item for item in batch.items if self._outcomes.owns(item)]

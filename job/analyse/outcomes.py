@@ -19,13 +19,14 @@ from job.analyse.waiting import Waiting
 from job.pack.packing import Fit, Item, make_item
 from job.progress import Progress
 from job.records import Record, Result
-from serve.ask.errors import AskError
+from serve.ask.errors import AskError, CapReached
 
 
 @dataclass(slots=True)
 class Outcomes:
     """The records that are on their way, and how each ends. `on_stop`: called when nothing more is
-    to be asked; `stopped`: why that is, None while it is not."""
+    to be asked; `stopped`: why that is, None while it is not. `capped`: why some of
+    the models are not asked any more, None where all may be."""
 
     store: Store
     settings: AskSettings
@@ -35,6 +36,7 @@ class Outcomes:
     progress: Progress
     on_stop: Callable[[], None]
     stopped: AskError | str | None = None
+    capped: CapReached | None = None
     _entries: dict[bytes, Entry] = field(default_factory=dict)
     _owners: dict[Item, Entry] = field(default_factory=dict)
 
@@ -108,7 +110,7 @@ class Outcomes:
                     self._drop(entry)
             elif isinstance(step, Stop) or self.stopped is not None:
                 if isinstance(step, Stop):
-                    self.stop(step.error)
+                    self._end_for(step.error, model)
                 for item in [step.item] if isinstance(step, Split | Escalate) else step.items:
                     self.leave(item)
             elif isinstance(step, Escalate):
@@ -122,6 +124,13 @@ class Outcomes:
             else:
                 self.waiting.push_batch(step, first=self.progress.first is None)
         await self._finish(finished)
+
+    def _end_for(self, error: AskError, model: str) -> None:
+        """Stop over what asking `model` ended with, unless another one may still be asked."""
+        if isinstance(error, CapReached) and self.routing.close(model):
+            self.capped = error
+        else:
+            self.stop(error)
 
     async def _finish(self, entries: Sequence[Entry]) -> None:
         """Store the answers of `entries`, then end them."""
@@ -175,7 +184,7 @@ class Outcomes:
         if item.draft is not None and entry.keep(item, item.draft, True, item.drafted_by):
             self._answer(entry, entry.merged())
         else:
-            entry.leave_unasked(str(self.stopped))
+            entry.leave_unasked(str(self.stopped or self.capped))
         self._drop(entry)
 
     def leave_all(self) -> None:

@@ -52,6 +52,7 @@ class Routing:
     prices: tuple[Prices | None, ...]
     counts: list[TierCount] = field(init=False)
     reasons: Counter[str] = field(default_factory=Counter)
+    _closed: set[str] = field(default_factory=set)
     _wasted_in: float = 0.0
     _wasted_out: float = 0.0
 
@@ -68,6 +69,15 @@ class Routing:
     def model_of(self, items: Sequence[Item]) -> str:
         """The model that is asked about a pack."""
         return self.models[items[0].tier]
+
+    def close(self, model: str) -> bool:
+        """There is no money left for `model`; whether there may be for another one."""
+        self._closed.add(model)
+        return not self._closed.issuperset(self.models)
+
+    def is_closed(self, items: Sequence[Item]) -> bool:
+        """Whether there is no money left to ask about a pack."""
+        return bool(items) and self.model_of(items) in self._closed
 
     def can_escalate(self, items: Sequence[Item]) -> bool:
         """Whether there is a more powerful model than that of a pack."""

@@ -137,6 +137,7 @@ def _requests(
             schema=schema,
             schema_name=schema_name,
             billed_to=BILLED_TO,
+            optional=True,
         )
         found.append((request, names))
     return found

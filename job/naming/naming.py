@@ -166,6 +166,7 @@ def _request(
         schema=NAMES_SCHEMA,
         schema_name="themes",
         billed_to={("naming", ""): 1.0},
+        optional=True,
     )
     return NamingRequest(request, tuple(themes))
 

@@ -32,6 +32,7 @@ def call_of(body: Mapping[str, Any], request: Request, context: int) -> Call:
         max_output=int(longest) * int(body.get("n") or 1),
         seconds=request.timeout,
         billed_to=request.billed_to,
+        optional=request.optional,
     )
 
 

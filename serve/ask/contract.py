@@ -33,6 +33,7 @@ class Request:
     `max_output` and `estimate_in` are tokens, `timeout` seconds. `schema` asks for JSON that fits
     it, as strictly as the provider can (see `capabilities.py`). `model`: None, the asker's own.
     `billed_to`: for whom it is asked, (what, source) -> weight; it changes nothing that is sent.
+    `optional`: there is a way to do without; where it may not be paid for, smaller ones still may.
     """
 
     system: str
@@ -47,6 +48,7 @@ class Request:
     billed_to: Mapping[tuple[str, str], float] = field(
         default_factory=dict, hash=False, compare=False
     )
+    optional: bool = field(default=False, hash=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,8 +101,8 @@ class Stopped(AskError):
 
 
 class CapReached(AskError):
-    """Not asked: what it may cost at worst does not fit under the cap. The job stops, resumable
-    with a higher one."""
+    """Not asked: what it may cost at worst does not fit under the cap. No call of the model does
+    any more; the job, resumable with a higher cap, stops where it has no cheaper one to ask."""
 
 
 class BreakerOpen(AskError):

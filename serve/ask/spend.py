@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Decimal
 from typing import Literal
@@ -56,14 +56,15 @@ def expected_cost(tokens_in: float, tokens_out: float, prices: Prices) -> Decima
 @dataclass(frozen=True, slots=True)
 class Call:
     """One attempt as its cost is reckoned. `estimate_in`: input tokens by our own count;
-    `max_output`: the longest answer it asks for, in tokens; `seconds`: its timeout. `billed_to`:
-    see `Request`."""
+    `max_output`: the longest answer it asks for, in tokens; `seconds`: its timeout. `billed_to`,
+    `optional`: see `Request`."""
 
     model: str
     estimate_in: int
     max_output: int
     seconds: float
     billed_to: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    optional: bool = False
 
 
 @dataclass(slots=True)
@@ -124,7 +125,8 @@ class _Open:
 class Budget:
     """Attempts of one run in the order in which they came, by ticket. Times are seconds.
 
-    `cap` None: no limit. `closed`: the cap was reached, nothing is granted any more.
+    `cap` None: no limit. `closed`: models of which a call did not fit any more; none of theirs is
+    granted, so that the asking ends, while those of a cheaper one may still be.
     """
 
     def __init__(
@@ -133,12 +135,12 @@ class Budget:
         prices: Mapping[str, Prices],
         ratios: Ratios | None = None,
         spent: Decimal = Decimal(0),
-        closed: bool = False,
+        closed: Iterable[str] = (),
     ) -> None:
         """`prices` by model; of a model without one nothing is granted under a cap. `spent`: by
         attempts that are over."""
         self.cap = cap
-        self.closed = closed
+        self.closed = set(closed)
         self._prices = prices
         self._ratios = ratios or Ratios()
         self._spent = spent
@@ -206,11 +208,13 @@ class Budget:
         while self._waiting:
             ticket, call = next(iter(self._waiting.items()))
             amount = self.worst(call)
-            if not self.closed and self._fits(amount, self.spent + self.reserved):
+            closed = call.model in self.closed
+            if not closed and self._fits(amount, self.spent + self.reserved):
                 self._open[ticket] = _Open(call, amount or Decimal(0), self._until(call, now))
                 granted[ticket] = amount
-            elif self.closed or not self._fits(amount, self.spent):
-                self.closed = True
+            elif closed or not self._fits(amount, self.spent):
+                if not call.optional:
+                    self.closed.add(call.model)
                 refused.append(ticket)
             else:
                 break

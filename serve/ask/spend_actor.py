@@ -7,6 +7,7 @@ without a reservation: where none can be had, the asking stops.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,7 @@ class RaySpend:
             self._actor.withdraw.remote(ticket)
             raise
         if refused is not None:
+            self.seen = replace(self.seen, refused=self.seen.refused or not call.optional)
             raise CapReached(refused)
 
     async def settle(self, ticket: str, ended: Ended, usage: Usage | None = None) -> None:

@@ -51,17 +51,18 @@ def cap_words(purse: Purse) -> str:
 @dataclass(frozen=True, slots=True)
 class Seen:
     """`spent` so far, by calls that are over; None where prices are not known. `cap`: see
-    `Purse`."""
+    `Purse`. `refused`: something could not be sent under it."""
 
     spent: Decimal | None = None
     cap: Decimal | None = None
     currency: str | None = None
+    refused: bool = False
 
-    def as_facts(self) -> dict[str, str | None]:
-        """The same as plain text."""
+    def as_facts(self) -> dict[str, str | bool | None]:
+        """The same, amounts as plain text."""
         amounts = {"spent": self.spent, "cap": self.cap}
         facts = {name: None if amount is None else str(amount) for name, amount in amounts.items()}
-        return facts | {"currency": self.currency}
+        return facts | {"currency": self.currency, "refused": self.refused}
 
 
 class Spend(Protocol):
@@ -100,10 +101,13 @@ class SpendHost:
             spent += row.counts(purse.prices) or 0
             if row.usage is not None:
                 ratios.observe(row.call, row.usage.tokens_in)
-        refused = self._journal.refused(purse.run)
         # The same command again makes no other call: what is small enough was asked before.
-        closed = refused is not None and purse.cap is not None and purse.cap <= refused
-        self._budget = Budget(purse.cap, purse.prices, ratios, spent, closed)
+        self._told = {
+            model
+            for model, (cap, prices) in self._journal.refused(purse.run).items()
+            if purse.cap is not None and purse.cap <= cap and prices == purse.prices.get(model)
+        }
+        self._budget = Budget(purse.cap, purse.prices, ratios, spent, self._told)
         for row in in_flight:
             amount = row.counts(purse.prices) or Decimal(0)
             self._budget.reopen(row.ticket, row.call, amount, clock())
@@ -112,7 +116,8 @@ class SpendHost:
     def seen(self) -> Seen:
         """How much is spent at this moment."""
         purse = self.purse
-        return Seen(self._budget.spent if purse.prices else None, purse.cap, purse.currency)
+        spent = self._budget.spent if purse.prices else None
+        return Seen(spent, purse.cap, purse.currency, bool(self._budget.closed))
 
     def close(self) -> None:
         """Close the journal."""
@@ -167,12 +172,19 @@ class SpendHost:
             self._begin(step.granted)
         for ticket in step.refused:
             self._end(ticket, CapReached(cap_words(self.purse)))
-        if step.refused and self.purse.cap is not None:
-            with suppress(sqlite3.Error):
-                self._journal.refuse(self.purse.run, self.purse.cap)
+        for model in self._budget.closed - self._told:
+            self._tell(model)
         if step.wake_at < math.inf:
             delay = max(SHORTEST_TIMER, step.wake_at - self._clock())
             self._timer = asyncio.get_running_loop().call_later(delay, self._step)
+
+    def _tell(self, model: str) -> None:
+        """Write down that no call of `model` fits any more."""
+        self._told.add(model)
+        cap, prices = self.purse.cap, self.purse.prices.get(model)
+        if cap is not None and prices is not None:
+            with suppress(sqlite3.Error):
+                self._journal.refuse(self.purse.run, model, cap, prices)
 
     def _begin(self, granted: Mapping[str, Decimal | None]) -> None:
         now, purse = time.time(), self.purse

@@ -17,6 +17,7 @@ from typing import Self
 import orjson
 
 from serve.ask.contract import Usage
+from serve.ask.settings import Prices
 from serve.ask.spend import Call, Ended
 from serve.ask.spend_account import Row
 
@@ -47,7 +48,13 @@ CREATE TABLE IF NOT EXISTS attempts (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS attempts_of_run ON attempts (run);
 CREATE TABLE IF NOT EXISTS commands (command TEXT PRIMARY KEY, run TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS refused (run TEXT PRIMARY KEY, cap TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS refusals (
+    run TEXT NOT NULL,
+    model TEXT NOT NULL,
+    cap TEXT NOT NULL,
+    prices TEXT NOT NULL,
+    PRIMARY KEY (run, model)
+) WITHOUT ROWID;
 """
 _COLUMNS = (
     "ticket, command, model, sources, estimate_in, max_output, seconds, currency, reserved, cost, "
@@ -143,14 +150,24 @@ class SpendJournal:
                 raise sqlite3.DatabaseError(f"attempt {values[0]!r} is damaged") from error
             yield row
 
-    def refuse(self, run: str, cap: Decimal) -> None:
-        """Under `cap` something of `run` could not be sent any more."""
-        self._connection.execute("REPLACE INTO refused VALUES (?, ?)", (run, str(cap)))
+    def refuse(self, run: str, model: str, cap: Decimal, prices: Prices) -> None:
+        """Under `cap` and at `prices`, a call of `model` could not be sent any more."""
+        self._connection.execute(
+            "REPLACE INTO refusals VALUES (?, ?, ?, ?)",
+            (run, model, str(cap), prices.model_dump_json()),
+        )
 
-    def refused(self, run: str) -> Decimal | None:
-        """The last cap under which something of `run` could not be sent; None: there is none."""
-        found = self._connection.execute("SELECT cap FROM refused WHERE run = ?", (run,)).fetchone()
-        return Decimal(found[0]) if found else None
+    def refused(self, run: str) -> dict[str, tuple[Decimal, Prices]]:
+        """The last cap under which a call of a model could not be sent, and the prices then. Raises
+        sqlite3.DatabaseError where it cannot be read."""
+        query = "SELECT model, cap, prices FROM refusals WHERE run = ?"
+        try:
+            return {
+                str(model): (Decimal(cap), Prices.model_validate_json(prices))
+                for model, cap, prices in self._connection.execute(query, (run,))
+            }
+        except (ValueError, ArithmeticError, TypeError) as error:
+            raise sqlite3.DatabaseError("what was refused is damaged") from error
 
 
 def _kinds(call: Call) -> str:

@@ -67,3 +67,27 @@ async def test_a_cap_stops_the_asking_and_a_higher_one_goes_on(tmp_path: Path) -
     assert account.total is not None
     assert bill <= account.total <= 5
     assert {source for _, source in account.shares} == {"0.log", "1.log", "2.log"}
+
+
+async def test_money_that_is_too_little_for_the_dear_model_is_spent_on_the_cheap_one(
+    tmp_path: Path,
+) -> None:
+    prices = {
+        "small": Prices(input=Decimal("0.1"), output=Decimal("0.4")),
+        "large": Prices(input=Decimal(1000), output=Decimal(4000)),
+    }
+    models = tuple(prices)
+    records = [record(f"the disk is full on host {n}") for n in range(20)]
+    records += [record(f"prove that the disk is full on host {n}") for n in range(20)]
+    served = Settings.model_validate({"models": models, "time_scale": 200})
+    host = SpendHost(tmp_path / FILE, Purse("run", "c", Decimal("0.1"), prices))
+    with SimulatedProvider(served) as provider:
+        async with dispatcher(provider.base_url, models=models, prices=prices) as made:
+            made.asker.spend = host
+            results = await made.submit(records)
+            assert made.stopped is None
+        assert provider.stats()["requests"] > 0
+    assert host.seen.refused
+    host.close()
+    assert [result.via for result in results] == ["answered"] * 20 + ["unasked"] * 20
+    assert results[-1].reason == "the cap of 0.1 USD is reached"

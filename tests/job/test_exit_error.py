@@ -38,3 +38,9 @@ def test_a_run_is_complete_only_if_every_record_was_asked(
     error = exit_error(settings, ledger, stopped)
     assert (error.exit_code if error else None) == code
     assert (stopped is None) == (code != 4)
+
+
+def test_a_cap_that_stopped_some_of_the_models_is_why_records_were_not_asked() -> None:
+    view = View(facts={"spend": {"refused": True}})
+    assert why_stopped(view, {"unasked": 1}, "the cap is reached") == "the cap is reached"
+    assert why_stopped(view, {"unasked": 0}, "the cap is reached") is None

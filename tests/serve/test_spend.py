@@ -183,6 +183,23 @@ def test_nothing_is_granted_once_the_cap_was_reached() -> None:
     assert budget.step(0.0).refused == ("small",)
 
 
+def test_what_a_dear_model_may_not_cost_is_left_to_cheaper_ones() -> None:
+    dear = Prices(input=Decimal(10), output=Decimal(30))
+    budget = Budget(Decimal("0.05"), {"m": PRICES, "dear": dear})
+    compression = Call("dear", 1500, 1200, 60.0, optional=True)
+    budget.enqueue("compression", compression)
+    assert budget.step(0.0).refused == ("compression",)
+    assert not budget.closed
+    budget.enqueue("hard", Call("dear", 1500, 1200, 60.0))
+    budget.enqueue("easy", _call())
+    step = budget.step(0.0)
+    assert (step.refused, list(step.granted)) == (("hard",), ["easy"])
+    # Each refusal ends a model, however small its next call, so the asking ends.
+    budget.enqueue("next", Call("dear", 1, 1, 60.0))
+    assert budget.step(0.0).refused == ("next",)
+    assert budget.closed == {"dear"}
+
+
 def test_a_call_whose_caller_is_gone_counts_as_spent_and_holds_nobody_up() -> None:
     budget = _budget("0.010")
     budget.enqueue("lost", _call())

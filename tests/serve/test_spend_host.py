@@ -84,9 +84,11 @@ async def test_a_cap_that_was_reached_stays_reached_until_it_is_raised(tmp_path:
     with pytest.raises(CapReached):
         await again.reserve("small", Call("m", 1, 1, 60.0))
     again.close()
-    more = SpendHost(tmp_path / FILE, _purse("0.002", "c3"))
-    await more.reserve("small", Call("m", 1, 1, 60.0))
-    more.close()
+    cheaper = {"m": Prices(input=Decimal("0.1"), output=Decimal(3))}
+    for number, purse in enumerate((_purse("0.002"), _purse("0.001", prices=cheaper))):
+        more = SpendHost(tmp_path / FILE, purse)
+        await more.reserve(f"small {number}", Call("m", 1, 1, 60.0))
+        more.close()
 
 
 async def test_a_waiter_that_is_cancelled_reserves_nothing(tmp_path: Path) -> None:
