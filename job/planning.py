@@ -16,7 +16,7 @@ from typing import Any
 
 from job.analyse.requests import SCHEMA_TOKENS, instruction_tokens
 from job.answers.beside import KEY_FILE, files_of
-from job.answers.words import store_error
+from job.answers.words import answers_error
 from job.clean.cleaner import CleanSettings
 from job.commands.first_look import FirstLook, first_look, warnings_of
 from job.config import Settings
@@ -139,7 +139,7 @@ def open_answers(settings: Settings) -> LastingAnswers:
     try:
         return LastingAnswers(path)
     except StoreError as error:
-        raise store_error(path, error) from error
+        raise answers_error(path, error) from error
     except OSError as error:
         raise UsageError(f"cannot open --answers {path}: {error.strerror}") from error
 

@@ -12,7 +12,7 @@ from serve.ask.answers_file import ForeignFile, NewerStore, StoreError
 from serve.ask.answers_repair import Damage
 
 
-def store_error(path: Path, error: StoreError) -> JobError:
+def answers_error(path: Path, error: StoreError) -> JobError:
     """What is the matter with the file at `path`, and what to do."""
     if isinstance(error, ForeignFile):
         return UsageError(

@@ -15,7 +15,7 @@ import orjson
 import typer
 
 from job.answers.beside import is_of
-from job.answers.words import store_error
+from job.answers.words import answers_error
 from job.commands.answers_shown import contents_json, contents_lines, forgotten_line
 from job.config import answers_file
 from job.errors import UsageError
@@ -121,7 +121,7 @@ def _open(path: Path) -> Answers:
     try:
         return Answers(path)
     except StoreError as error:
-        raise store_error(path, error) from error
+        raise answers_error(path, error) from error
 
 
 def _export(store: Answers, out: str | None, json: bool, quiet: bool) -> None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 import uuid
 from datetime import datetime
 
-import ray
-
 from job.analyse.analyst import AnalyseSettings
 from job.analyse.learned import around_name
+from job.answers.remember import remember
 from job.estimates.around import Around, RunAround, decode_around, encode_around
 from job.naming.calls import NamingCalls
 from job.progress import View
@@ -45,6 +44,8 @@ def keep_around(
         naming.counts.tokens_out,
         named,
     )
-    name, answers = around_name(analyst.provider, analyst.ask), analyst.answers
-    kept = decode_around(ray.get(answers.learned.remote(name)))
-    ray.get(answers.keep_learned.remote(name, encode_around(kept.merged(Around((mine,))))))
+    remember(
+        analyst.answers,
+        around_name(analyst.provider, analyst.ask),
+        lambda kept: encode_around(decode_around(kept).merged(Around((mine,)))),
+    )

@@ -11,6 +11,7 @@ from typing import Any
 import ray
 
 from job.analyse.analyst import AnalyseSettings
+from job.answers.remember import remember
 from job.naming.calls import NamingCalls
 from job.progress import View
 from job.ration.deadline import LEARNED, REACHED, Closing
@@ -26,9 +27,10 @@ def keep_closing(answers: Any, records: int, view: View, naming: NamingCalls) ->
     report, which is there now. A run that only recalled says nothing of that."""
     if view.asking.last is None:
         return
-    seconds = time.time() - view.asking.last
-    seen = earlier_closings(answers).seen(records, seconds, naming.busy.seconds)
-    ray.get(answers.keep_learned.remote(LEARNED, seen.encode()))
+    seconds, named = time.time() - view.asking.last, naming.busy.seconds
+    remember(
+        answers, LEARNED, lambda kept: Closing.decode(kept).seen(records, seconds, named).encode()
+    )
 
 
 def naming_calls(analyst: AnalyseSettings | str, view: View) -> NamingCalls | None:
