@@ -92,7 +92,9 @@ class Attempt:
         # The transport calls every lost or refused connection a ConnectTimeout.
         cause = error.__cause__
         if isinstance(cause, TimeoutError):
-            return TimedOut(f"{self._base_url} could not be reached in time")
+            late = TimedOut(f"{self._base_url} could not be reached in time")
+            late.sent = not isinstance(cause, aiohttp.ConnectionTimeoutError)
+            return late
         reason = self._safe(str(error) or type(error).__name__)
         refused = Unavailable(f"{self._base_url} did not answer: {reason}")
         refused.sent = not isinstance(cause, aiohttp.ClientConnectorError)

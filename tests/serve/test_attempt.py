@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from email.utils import formatdate
 
 import orjson
@@ -207,3 +208,34 @@ async def test_a_connection_that_ends_in_the_middle_is_unavailable() -> None:
     async with server(cut) as attempt:
         with pytest.raises(Unavailable):
             await attempt.complete(BODY, 5)
+
+
+async def test_what_found_no_connection_in_time_was_not_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("serve.ask.attempt.CONNECT_SECONDS", 0.2)
+    with ExitStack() as stack:
+        nobody = stack.enter_context(socket.socket())
+        nobody.bind(("127.0.0.1", 0))
+        nobody.listen(0)
+        # Nobody accepts, and these fill the queue of those who want to be.
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(nobody.getsockname())
+        attempt = Attempt(f"http://127.0.0.1:{nobody.getsockname()[1]}/v1", KEY)
+        with pytest.raises(TimedOut, match="could not be reached in time") as caught:
+            await attempt.complete(BODY, 20.0)
+        await attempt.aclose()
+    assert not caught.value.sent
+
+
+async def test_what_was_sent_and_not_answered_in_time_may_be_billed() -> None:
+    async def hang(request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(20)
+        raise AssertionError(request)
+
+    async with server(hang) as attempt:
+        with pytest.raises(TimedOut) as caught:
+            await attempt.complete(BODY, 0.2)
+    assert caught.value.sent
