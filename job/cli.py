@@ -88,7 +88,7 @@ def run(flags: Flags, quiet: bool, json: bool) -> None:
     The same command again goes on where it was stopped and pays for nothing twice. Ctrl-C ends the
     asking and writes a partial report, a second one ends everything.
     """
-    with _exit_codes():
+    with _exit_codes("interrupted; the same command goes on from here"):
         settings = resolve(flags)
         _say_deadline(settings, quiet or json)
         from job.run import run_job
@@ -154,7 +154,7 @@ def _check(**values: Any) -> None:
 @app.command(name="compare", help=compare.__doc__)
 @functools.wraps(compare)
 def _compare(**values: Any) -> None:
-    with _exit_codes():
+    with _exit_codes("interrupted; nothing was compared, and the same command begins anew"):
         compare(**values)
 
 
@@ -199,12 +199,13 @@ def _warn(warnings: Iterable[str]) -> None:
 
 
 @contextmanager
-def _exit_codes() -> Iterator[None]:
-    """Turn every error into a line on stderr and an exit code."""
+def _exit_codes(interrupted: str = "interrupted") -> Iterator[None]:
+    """Turn every error into a line on stderr and an exit code; Ctrl-C into what `interrupted`
+    says."""
     try:
         yield
     except KeyboardInterrupt as error:
-        print("fupan: interrupted; the same command goes on from here", file=sys.stderr)
+        print(f"fupan: {interrupted}", file=sys.stderr)
         raise typer.Exit(StoppedEarly.exit_code) from error
     except BrokenPipeError as error:
         raise typer.Exit(1) from error

@@ -35,6 +35,8 @@ SPENDER = ".fupan-spend.json"
 """Under which name the run spends. It stays: the same command may go on spending."""
 CANARY = "canary.json"
 """The verdict of the canary."""
+COMPARISON = "compare.json"
+"""What `fupan compare --out` leaves: a run may begin beside it, and leaves it alone."""
 OWN_FILES = (
     "report.html",
     "report.md",
@@ -134,7 +136,8 @@ class RunFolder:
         wanted = orjson.loads(orjson.dumps(identity))
         with _writable(self.root):
             begun, finished = self._held(self.root / IDENTITY), self._finished()
-            filled = any(not _is_hidden_own(place.name) for place in self.root.iterdir())
+            names = (place.name for place in self.root.iterdir())
+            filled = any(not (name == COMPARISON or _is_hidden_own(name)) for name in names)
         same: bool = wanted in (begun, finished)
         if filled and not same and not overwrite:
             held = begun is not None or finished is not None

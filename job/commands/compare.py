@@ -24,16 +24,20 @@ from job.asking import ask_settings
 from job.cluster import cluster
 from job.compare.comparison import Comparison
 from job.compare.table import table
+from job.compress.planned import plan_instructions
 from job.config import Settings
 from job.errors import JobError, StoppedEarly, TooManyFailed, UsageError
 from job.estimates.kept import Earlier, decode_kept, earlier_of
 from job.own_instructions import own_hash, read_instructions
 from job.planning import RunPlan, open_answers, plan_run
 from job.printable import printable
+from job.provider_choice import AUTO
 from job.report.trial import reason_in_words
 from job.report.words import Words
+from job.run_folder import COMPARISON
 from job.sampling import sample_bound
 from job.spend.prices import check_cap, known_prices
+from job.storage.store import store_words
 from job.trial.draw import Drawn, draw
 from job.trial.trial import Say, Sides, Trial, compare_sides
 from job.trial.ways import Watch, Way
@@ -43,7 +47,6 @@ from serve.ask.limiter_actor import RayPermits
 from serve.ask.settings import Provider, api_key, key_variable
 from serve.ask.spend_host import Purse, SpendHost
 
-FILE = "compare.json"
 LINE_SECONDS = 5.0
 """Between two lines of progress."""
 
@@ -69,10 +72,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A comparison that was carried out."""
+    """A comparison that was carried out. `warnings`: what a user should know beside it."""
 
     found: Comparison
     drawn: Drawn
+    warnings: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -107,7 +111,10 @@ def compare(settings: Settings, asked: Asked, console: Console, quiet: bool) -> 
     ended before both ways were asked."""
     provider = _provider(settings)
     plan = plan_run(settings, keep=True)
-    trial = Trial(*_ways(settings, provider, plan, asked))
+    told, warnings = instructions(settings, provider, plan)
+    trial = Trial(
+        *_ways(settings, provider, replace(ask_settings(settings, plan), own=told), asked)
+    )
     purse = _purse(settings, provider, trial)
 
     def say(words: str) -> None:
@@ -133,7 +140,7 @@ def compare(settings: Settings, asked: Asked, console: Console, quiet: bool) -> 
             ) from error
         say("comparing")
         about = _about(settings, plan, asked, drawn)
-        return Compared(compare_sides(first, second, again, about), drawn)
+        return Compared(compare_sides(first, second, again, about), drawn, warnings)
 
 
 async def _ask(trial: Trial, drawn: Drawn, purse: Purse, watch: Watch | None, say: Say) -> Sides:
@@ -148,13 +155,24 @@ async def _ask(trial: Trial, drawn: Drawn, purse: Purse, watch: Watch | None, sa
             spend.close()
 
 
+def check_out(settings: Settings) -> None:
+    """See that `--out` can be written, before anything is paid for. Raises UsageError."""
+    tried = settings.out / f".{COMPARISON}.{uuid.uuid4().hex[:8]}.part"
+    try:
+        write_json(tried, {})
+        tried.unlink()
+    except OSError as error:
+        why = store_words(error) or error.strerror or str(error)
+        raise UsageError(f"cannot write to --out {settings.out}: {why}") from error
+
+
 def write_comparison(compared: Compared, settings: Settings) -> None:
     """Write compare.json to `--out`. Raises JobError where it cannot be written."""
     try:
-        write_json(settings.out / FILE, compared.as_json())
+        write_json(settings.out / COMPARISON, compared.as_json())
     except OSError as error:
         raise JobError(
-            f"cannot write {FILE} to --out {settings.out}: {error.strerror or error}"
+            f"cannot write {COMPARISON} to --out {settings.out}: {error.strerror or error}"
         ) from error
 
 
@@ -170,21 +188,45 @@ def _provider(settings: Settings) -> Provider:
     return settings.provider
 
 
-def _ways(settings: Settings, provider: Provider, plan: RunPlan, asked: Asked) -> tuple[Way, Way]:
+def instructions(
+    settings: Settings, provider: Provider, plan: RunPlan
+) -> tuple[str, tuple[str, ...]]:
+    """The user's own instructions as a run would tell them, and a warning where it would have them
+    made shorter first: a comparison only uses what an earlier run has kept."""
+    if settings.answers.exists():
+        with open_answers(settings) as answers:
+            planned = plan_instructions(settings, provider, answers, plan.masker)
+    else:
+        planned = plan_instructions(settings, provider, None, plan.masker)
+    if planned is None or not planned.pending:
+        return planned.text if planned else "", ()
+    return planned.text, (
+        "the instructions are compared as they are written: no run has made them shorter yet "
+        "(compress_instructions)",
+    )
+
+
+def _ways(
+    settings: Settings, provider: Provider, ask: AskSettings, asked: Asked
+) -> tuple[Way, Way]:
     """The two ways. Raises UsageError where they are one."""
-    ask = ask_settings(settings, plan)
 
     def way(name: str, ask: AskSettings) -> Way:
         return Way(name, provider, ask, settings.pack_tokens, _earlier(settings, provider, ask))
 
     if asked.model is not None:
+        if "," in asked.model or asked.model == AUTO:
+            raise UsageError(
+                f"--with-model {asked.model}: name one model; several that share the work go with "
+                "--model"
+            )
         if asked.model == settings.model:
             raise UsageError(f"--with-model {asked.model}: that is the model itself")
         other = replace(ask, model=asked.model, tiers=(asked.model,))
         return way(settings.model, ask), way(asked.model, other)
     if asked.instructions is not None:
         own = read_instructions(asked.instructions, "--with-instructions")
-        if own == ask.own:
+        if own == settings.own_instructions:
             raise UsageError(f"--with-instructions {asked.instructions}: those are used already")
         name = "own instructions" if ask.own else "no own instructions"
         return way(name, ask), way("other instructions", replace(ask, own=own))

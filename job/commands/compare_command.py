@@ -153,19 +153,24 @@ def compare(
             config=config,
         )
     )
-    from job.commands.compare import Asked, write_comparison
+    from job.commands.compare import Asked, check_out, write_comparison
     from job.commands.compare import compare as compare_ways
 
     asked = Asked(with_model, with_instructions, share / 100)
-    compared = compare_ways(settings, asked, Console(stderr=True), quiet or json)
     if out is not None:
-        write_comparison(compared, settings)
+        check_out(settings)
+    compared = compare_ways(settings, asked, Console(stderr=True), quiet or json)
     if json:
         sys.stdout.write(orjson.dumps(compared.as_json()).decode() + "\n")
     elif not quiet:
         for line in compared.lines():
             print(line)
+    warnings = list(compared.warnings)
     if compared.found.verdict.word == "undecided":
-        print(f"fupan: warning: undecided: {printable(compared.sentence)}", file=sys.stderr)
+        warnings.append(f"undecided: {compared.sentence}")
+    for warning in warnings:
+        print(f"fupan: warning: {printable(warning)}", file=sys.stderr)
+    if out is not None:
+        write_comparison(compared, settings)
     if compared.exit_code:
         raise typer.Exit(compared.exit_code)

@@ -86,7 +86,7 @@ def kept_canary(folder: RunFolder) -> Canary | None:
     try:
         canary = Canary(orjson.loads((folder.root / FILE).read_bytes()))
         reason_in_words(canary.facts(), Words("en"))
-    except (FileNotFoundError, orjson.JSONDecodeError, KeyError, TypeError):
+    except (FileNotFoundError, KeyError, TypeError, ValueError):
         return None
     return canary
 

@@ -67,8 +67,9 @@ def test_the_run_goes_on_as_the_verdict_says(
     kept = kept_canary(folder)
     assert kept is not None
     assert kept.facts() == canary.facts()
-    (tmp_path / "canary.json").write_text("{")
-    assert kept_canary(folder) is None
+    for damaged in ("{", "{}", "[]", "3", '{"verdict": "bad"}'):
+        (tmp_path / "canary.json").write_text(damaged)
+        assert kept_canary(folder) is None
 
 
 def test_an_undecided_canary_keeps_packs_and_says_so() -> None:

@@ -11,6 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 from job import cli
+from job.commands.compare import instructions
+from job.compress.outcome import Outcome, encode, kept_name
+from job.config import resolve
+from job.flags import Flags
+from job.planning import plan_run
+from serve.ask.answers import Answers
 from serve.simulated import SimulatedProvider
 from tests.command import Ended, fupan, read_json, read_results
 from tests.job.trials import FADES_FROM, WORDS, provider_settings
@@ -57,6 +63,9 @@ def test_nothing_is_asked_where_the_question_makes_no_sense(
     for wrong, said in (
         (("--with-model", "two", "--with-instructions", "rules.txt"), "one thing at a time"),
         (("--with-model", "one"), "that is the model itself"),
+        (("--with-model", "two,three"), "name one model"),
+        (("--with-model", "auto"), "name one model"),
+        (("--out", str(logs / "day.log" / "compared")), "cannot write to --out"),
         (("--with-instructions", "nowhere.txt"), "nowhere.txt"),
         (("--mode", "packed"), "both modes are compared"),
         (("--share", "0"), "--share"),
@@ -69,6 +78,43 @@ def test_nothing_is_asked_where_the_question_makes_no_sense(
     assert "compare asks a model" in CliRunner().invoke(cli.app, rules).stderr
     canary = ["run", *words[1:], "--canary", "10", "--mode", "single", *answers]
     assert "--canary" in CliRunner().invoke(cli.app, canary).stderr
+
+
+def test_ctrl_c_says_that_a_comparison_begins_anew(
+    logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*values: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("job.commands.compare.compare", interrupted)
+    words = ["compare", str(logs), "--base-url", "http://127.0.0.1:1/v1", "--model", "one"]
+    ended = CliRunner().invoke(cli.app, [*words, "--answers", str(logs.parent / "answers.db")])
+    assert ended.exit_code == 4
+    assert "begins anew" in ended.stderr
+    assert "goes on from here" not in ended.stderr
+
+
+def test_instructions_are_compared_as_a_run_would_tell_them(
+    logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules, answers = logs.parent / "rules.txt", logs.parent / "answers.db"
+    rules.write_text("- A refund that takes more than 3 days is a problem of high severity.\n" * 12)
+    config = logs.parent / "fupan.yaml"
+    config.write_text(
+        f"run: {{instructions: {rules}, compress_instructions: true, language: en}}\n"
+        "providers: {it: {base_url: 'http://127.0.0.1:1/v1', models: [one], key_env: KEY}}\n"
+    )
+    monkeypatch.setenv("KEY", "unchecked")
+    settings = resolve(Flags(inputs=(str(logs),), config=str(config), answers=str(answers)))
+    assert settings.provider is not None
+    plan = plan_run(settings, keep=False)
+    told, warnings = instructions(settings, settings.provider, plan)
+    assert told == settings.own_instructions
+    assert "as they are written" in warnings[0]
+    short = Outcome("- Refund > 3 days: high.", None)
+    with Answers(answers) as store:
+        store.keep_learned(kept_name(settings.own_instructions, "one"), encode(short))
+    assert instructions(settings, settings.provider, plan) == (short.text, ())
 
 
 @pytest.mark.ray

@@ -139,6 +139,14 @@ def test_a_folder_with_nothing_but_our_hidden_files_is_ours(tmp_path: Path) -> N
     assert folder.begin(MINE, overwrite=False) is False
 
 
+def test_a_run_may_begin_beside_a_comparison_and_leaves_it_alone(tmp_path: Path) -> None:
+    (tmp_path / "compare.json").write_text("{}")
+    folder = RunFolder(Place.of(tmp_path))
+    assert folder.begin(MINE, overwrite=False) is False
+    folder.begin(OTHER, overwrite=True)
+    assert (tmp_path / "compare.json").exists()
+
+
 def test_two_runs_never_hold_one_folder(tmp_path: Path) -> None:
     one, other = RunFolder(Place.of(tmp_path)), RunFolder(Place.of(tmp_path))
     with one.locked(), pytest.raises(OutputInUse, match="in use"), other.locked():
