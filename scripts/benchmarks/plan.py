@@ -2,8 +2,9 @@
 
 The seed day, and three real sets where they are at hand; each is planned and run twice under 60
 requests a minute with a burst of 60. The first time nothing is known of the model, the second time
-what the first run has learned (the seed day is then another one, the reviews partly others; the
-rest is asked anew). Seconds are those of the clock, whatever --scale says: a plan foretells these.
+what the first run has learned, about other records: another seed day, the other lines of the log
+and the other talks, reviews of which half are others. Seconds are those of the clock, whatever
+--scale says: a plan foretells these.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import orjson
 
 from scripts.benchmarks.checks import Bar, print_table, verdict
 from scripts.benchmarks.command import run_command
-from scripts.benchmarks.plan_sets import PlanSet, plan_sets
+from scripts.benchmarks.plan_sets import SETS, PlanSet, plan_sets
 from scripts.benchmarks.provider import Provider
 from scripts.benchmarks.workload import BURST, CONTEXT, KEY_VARIABLE, MODEL, RPM, environment
 from serve.simulated import Settings
@@ -106,11 +107,15 @@ def run(args: argparse.Namespace) -> int:
     bars: list[Bar] = []
     rows: list[tuple[str, ...]] = []
     sets = plan_sets(args.folder, args.records, args.seed)
-    if len(sets) == 1:
-        print("the real sets are not at hand: only the seed day")
-    for one in sets:
-        if args.only is None or args.only in one.name:
-            _both_runs(one, args.folder / one.name.replace(" ", "-"), rows, bars)
+    wanted = [one for one in sets if args.only is None or args.only in one.name]
+    if not wanted:
+        names = ", ".join(one.name for one in sets)
+        print(f"--only {args.only}: no set has this in its name; there are: {names}")
+        return 2
+    if args.only is None:
+        bars.append(Bar("sets compared", len(wanted), "==", SETS))
+    for one in wanted:
+        _both_runs(one, args.folder / one.name.replace(" ", "-"), rows, bars)
     print_table(_HEADER, rows)
     return verdict(bars)
 

@@ -21,6 +21,8 @@ from serve.simulated_truth import Truth
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 """Public files that are no part of the project; sets that are not there are skipped."""
+SETS = 4
+"""With all of them at hand."""
 _TRUTHS = Path(__file__).parent / "truths"
 _BEGINNING, _KNOWN_BY = 80, 20
 """Of the first so many characters of a review, those by which the provider knows it again."""
@@ -45,7 +47,7 @@ class PlanSet:
 
 def plan_sets(folder: Path, records: int, seed: int) -> list[PlanSet]:
     """The sets that are at hand; the made day is written into `folder`."""
-    return [_seed_day(folder, records, seed), *_real_sets()]
+    return [_seed_day(folder, records, seed), *_real_sets(folder)]
 
 
 def _seed_day(folder: Path, records: int, seed: int) -> PlanSet:
@@ -56,22 +58,43 @@ def _seed_day(folder: Path, records: int, seed: int) -> PlanSet:
     return PlanSet(f"seed day, {records:,}", first, second, load_truth(days[0] / "provider.json"))
 
 
-def _real_sets() -> list[PlanSet]:
-    hadoop = (SHARED / "loghub" / "Hadoop_2k.log",)
-    talks = (SHARED / "kdconv" / "travel_test.json",)
+def _real_sets(folder: Path) -> list[PlanSet]:
+    hadoop = SHARED / "loghub" / "Hadoop_2k.log"
+    talks = SHARED / "kdconv" / "travel_test.json"
     reviews = [SHARED / "asap" / f"{part}_sample.csv" for part in ("train", "dev", "test")]
     found = []
-    if _there(hadoop):
+    if hadoop.exists():
         truth = load_truth(_TRUTHS / "hadoop.json")
-        found.append(PlanSet("Hadoop_2k", hadoop, hadoop, truth, again=("--fresh",)))
+        halves = halves_of_lines(hadoop, folder)
+        found.append(PlanSet("Hadoop_2k", *halves, truth, again=("--fresh",)))
     if _there(reviews):
         truth = reviews_truth(reviews)
         first, second = tuple(reviews[:2]), tuple(reviews[1:])
         found.append(PlanSet("asap reviews", first, second, truth, again=("--fresh",)))
-    if _there(talks):
+    if talks.exists():
         truth = load_truth(_TRUTHS / "kdconv.json")
-        found.append(PlanSet("kdconv talks", talks, talks, truth, again=("--fresh",)))
+        halves = halves_of_list(talks, folder)
+        found.append(PlanSet("kdconv talks", *halves, truth, again=("--fresh",)))
     return found
+
+
+def halves_of_lines(path: Path, folder: Path) -> tuple[tuple[Path], tuple[Path]]:
+    """Every other line of `path` in two files: alike, but no line is in both."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    return _halves(path, folder, [b"".join(lines[at::2]) for at in (0, 1)])
+
+
+def halves_of_list(path: Path, folder: Path) -> tuple[tuple[Path], tuple[Path]]:
+    """The same of the entries of a JSON list."""
+    entries = orjson.loads(path.read_bytes())
+    return _halves(path, folder, [orjson.dumps(entries[at::2]) for at in (0, 1)])
+
+
+def _halves(path: Path, folder: Path, contents: Sequence[bytes]) -> tuple[tuple[Path], tuple[Path]]:
+    first, second = (folder / f"{path.stem}-{n}{path.suffix}" for n in (1, 2))
+    for part, content in zip((first, second), contents, strict=True):
+        part.write_bytes(content)
+    return (first,), (second,)
 
 
 def _there(paths: Sequence[Path]) -> bool:
