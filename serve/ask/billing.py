@@ -13,19 +13,23 @@ import orjson
 from serve.ask import tokens
 from serve.ask.contract import Reply, Request
 from serve.ask.errors import AskError
+from serve.ask.settings import OF_THE_REQUEST
 from serve.ask.spend import Call, Ended
 
 
 def call_of(body: Mapping[str, Any], request: Request, context: int) -> Call:
     """What decides the cost of sending `body`, a body of `request`, to a model that takes `context`
-    tokens. Everything that is sent is counted; where no longest answer is asked for, it is all that
-    the context leaves."""
+    tokens. Everything that is sent is counted. Where no longest answer is asked for, it may fill the
+    context: the provider may count less input than we do."""
     texts = [str(message["content"]) for message in body["messages"]]
-    if "response_format" in body:
-        texts.append(orjson.dumps(body["response_format"]).decode())
+    texts += [
+        orjson.dumps(value).decode()
+        for name, value in body.items()
+        if name not in OF_THE_REQUEST and isinstance(value, Mapping | list | str)
+    ]
     estimate = sum(map(tokens.count, texts))
     asked = [body.get(name) for name in ("max_tokens", "max_completion_tokens")]
-    longest = max(filter(None, asked), default=max(1, context - estimate))
+    longest = max(filter(None, asked), default=max(context, request.max_output))
     return Call(
         model=body["model"],
         estimate_in=estimate,

@@ -67,12 +67,11 @@ class Prices(_Strict):
     output: Price = Decimal(0)
 
 
+OF_THE_REQUEST = ("model", "messages")
+"""Fields of a request's body that no `extra_body` may set: of whom it is asked what."""
+
 ANY_MODEL = "*"
 """Among the prices of a provider: those of the models that are not named."""
-
-
-TIERS = ("fast", "balanced", "powerful")
-"""From the cheapest models to the most powerful."""
 
 
 class Tiers(_Strict):
@@ -138,6 +137,14 @@ class Provider(_Strict):
         # Not repeated: who misunderstands the setting writes the key itself here.
         if value is not None and not _VARIABLE.fullmatch(value):
             raise ValueError("it takes the name of an environment variable, not the key itself")
+        return value
+
+    @field_validator("extra_body")
+    @classmethod
+    def _adds_only(cls, value: dict[str, Any]) -> dict[str, Any]:
+        for name in OF_THE_REQUEST:
+            if name in value:
+                raise ValueError(f"extra_body sets {name}, which each request says itself")
         return value
 
     @field_validator("prices", mode="before")
