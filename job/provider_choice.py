@@ -16,7 +16,8 @@ from pydantic import ValidationError
 from job.config_file import BUILT_IN, EXTRACTIVE, ConfigFile, validation_text
 from job.errors import UsageError
 from job.flags import Flags
-from serve.ask.settings import TIERS, LimitSettings, Provider, Tiers
+from serve.ask.route import TIERS
+from serve.ask.settings import LimitSettings, Provider, Tiers
 
 OPENAI = "openai"
 """The one provider that is known without fupan.yaml."""

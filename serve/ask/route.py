@@ -126,9 +126,9 @@ _LANGUAGES = frozenset(
 _CODE = re.compile(
     r"```|^ *(?:def|class|import|public|private|func|fn|select|#include) .*[({;:,]$", re.M
 )
-_TRACE = re.compile(r"^\s+(?:at [\w.$<>]+\(|File \".*\", line \d+)", re.M)
+_TRACE = re.compile(r"^[^\S\n]+(?:at [\w.$<>]+\(|File \".*\", line \d+)", re.M)
 _LISTED = re.compile(r"(?:^|[\s:：])(?:\d{1,2}[.)、](?!\d)|[-*•]\s)\s*(?=\S)")
-_TABLE_ROW = re.compile(r"^\s*\|.*\|\s*$", re.M)
+_TABLE_ROW = re.compile(r"^[^\S\n]*\|.*\|[^\S\n]*$", re.M)
 _QUESTION = re.compile(r"[?？](?=\s|$|[^\w=&/])|？")
 _TURN = re.compile(r"^[^\W\d][\w ]{0,15}[:：]\s", re.M)
 _FIELD = re.compile(r"(?:^|\s)[\w.\-]+=(?:\"[^\"]*\"|\S+)")

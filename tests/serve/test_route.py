@@ -8,6 +8,8 @@ of the set goes to the cheapest model, or an easy one to the dearest.
 
 from __future__ import annotations
 
+import re
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -112,6 +114,23 @@ def test_a_system_message_does_not_decide_and_parts_are_read() -> None:
 )
 def test_each_tier_has_its_place_among_the_models(models: int, places: tuple[int, ...]) -> None:
     assert tuple(place(tier, models) for tier in TIERS) == places
+
+
+LINE_PATTERNS = [
+    pattern
+    for pattern in vars(sys.modules[route.__module__]).values()
+    if isinstance(pattern, re.Pattern) and pattern.flags & re.MULTILINE
+]
+
+
+@pytest.mark.parametrize("pattern", LINE_PATTERNS, ids=lambda pattern: pattern.pattern[:12])
+@pytest.mark.parametrize("line", ["    at a.b(c)", "  | a | b |", "A: b", "  def f(a):", "    ```"])
+def test_what_is_looked_for_in_each_line_is_not_looked_for_beyond_it(
+    pattern: re.Pattern[str], line: str
+) -> None:
+    # From each of n empty lines to the last of them: 9,000 took 0.6 s.
+    for found in pattern.finditer("\n" * 9 + line + "\n" * 9):
+        assert "\n" not in found[0][:-1]
 
 
 @given(st.text())
