@@ -26,6 +26,7 @@ from job.analyse.stored import AskSettings, Store
 from job.instructions import Language
 from job.pack.packing import Fit
 from job.ration.deadline import Deadline
+from job.ration.importance import ranks_in
 from job.records import Record, Result, results_to_table, table_to_records
 from serve.ask.answers_actor import RayAnswers
 from serve.ask.ask import Asker
@@ -76,7 +77,8 @@ class Analyse:
     def __call__(self, block: pa.Table) -> pa.Table:
         """The results of a block of RECORD_SCHEMA as a block of RESULT_SCHEMA."""
         records = table_to_records(block)
-        submitted = asyncio.run_coroutine_threadsafe(self._submit(records), self._loop)
+        submitting = self._submit(records, ranks_in(block))
+        submitted = asyncio.run_coroutine_threadsafe(submitting, self._loop)
         results = submitted.result()
         if self._running.done():
             self._running.result()
@@ -109,8 +111,8 @@ class Analyse:
             group.create_task(self._keep_posting())
             group.create_task(self._keeper.keep_saving())
 
-    async def _submit(self, records: Sequence[Record]) -> list[Result]:
-        results = await self._dispatcher.submit(records)
+    async def _submit(self, records: Sequence[Record], ranks: Sequence[int] | None) -> list[Result]:
+        results = await self._dispatcher.submit(records, ranks)
         if self._dispatcher.idle:
             await self._keeper.save()
         await self._post()

@@ -91,9 +91,12 @@ class Dispatcher:
         """Whether no record is on its way."""
         return self._outcomes.idle
 
-    async def submit(self, records: Sequence[Record]) -> list[Result]:
-        """The results of `records`, in their order, when each has one."""
-        ends, fresh = self._outcomes.admit(records)
+    async def submit(
+        self, records: Sequence[Record], ranks: Sequence[int] | None = None
+    ) -> list[Result]:
+        """The results of `records`, in their order, when each has one. `ranks`: where each stands
+        in the order of importance, as far as that is known."""
+        ends, fresh = self._outcomes.admit(records, ranks)
         await self._outcomes.recall(fresh)
         return [await end for end in ends]
 

@@ -18,7 +18,8 @@ from job.records import Answer, Record, Result, Via
 @dataclass(slots=True, eq=False)
 class Entry:
     """A record that waits. `open`: its items that have no answer yet; `followers`: entries of other
-    records with the same key, which end as this one does; `future`: its Result."""
+    records with the same key, which end as this one does; `future`: its Result; `rank`: where it
+    stands in the order of importance, None: not known."""
 
     record: Record
     key: bytes
@@ -26,6 +27,7 @@ class Entry:
     open: set[Item] = field(default_factory=set)
     followers: list[Entry] = field(default_factory=list)
     review: bool = False
+    rank: int | None = None
     _kept: list[tuple[tuple[int, ...], Answer]] = field(default_factory=list)
     _models: dict[str, None] = field(default_factory=dict)
 

@@ -40,13 +40,16 @@ class Outcomes:
     _entries: dict[bytes, Entry] = field(default_factory=dict)
     _owners: dict[Item, Entry] = field(default_factory=dict)
 
-    def admit(self, records: Sequence[Record]) -> tuple[list[asyncio.Future[Result]], list[Entry]]:
+    def admit(
+        self, records: Sequence[Record], ranks: Sequence[int] | None = None
+    ) -> tuple[list[asyncio.Future[Result]], list[Entry]]:
         """The futures of the results of `records`, and the entries that nobody waits for yet."""
         ends: list[asyncio.Future[Result]] = []
         fresh: list[Entry] = []
-        for record in records:
+        known: Sequence[int | None] = ranks or [None] * len(records)
+        for record, rank in zip(records, known, strict=True):
             key = record_key(record, self.settings)
-            entry = Entry(record, key, asyncio.get_running_loop().create_future())
+            entry = Entry(record, key, asyncio.get_running_loop().create_future(), rank=rank)
             ends.append(entry.future)
             entry.future.add_done_callback(self._count)
             held = self._entries.setdefault(key, entry)
@@ -159,6 +162,7 @@ class Outcomes:
             self.waiting.push(item)
 
     def _own(self, item: Item, entry: Entry) -> None:
+        item.rank = entry.rank
         entry.open.add(item)
         self._owners[item] = entry
 

@@ -46,7 +46,8 @@ class Item:
     those by itself, at its tier. `part`: its place among the parts of its record. `tier`: the place
     of the model that is to answer it among those of the run. `draft` is a usable answer with
     required fields empty, from the model `drafted_by`. `took_in`, `took_out`: its share of the
-    tokens of the replies that its tier gave about it.
+    tokens of the replies that its tier gave about it. `rank`: where its record stands in a run that
+    may not get round to all, None: not known yet.
     """
 
     record: Record
@@ -61,6 +62,7 @@ class Item:
     drafted_by: str = ""
     took_in: float = 0.0
     took_out: float = 0.0
+    rank: int | None = None
 
     @property
     def attempts(self) -> int:
@@ -175,13 +177,17 @@ def by_time(record: Record) -> float:
     return record.time.timestamp() if record.time else math.inf
 
 
+def _by_time(item: Item) -> float:
+    return by_time(item.record)
+
+
 class Window:
     """The records that wait to be packed, per group, in time order, or in another `order`
     (the smallest first)."""
 
-    def __init__(self, fit: Fit, order: Callable[[Record], float] | None = None) -> None:
+    def __init__(self, fit: Fit, order: Callable[[Item], float] | None = None) -> None:
         self._fit = fit
-        self._order = order or by_time
+        self._order = order or _by_time
         self._queues: dict[Group, list[tuple[float, int, Item]]] = {}
         self._tokens: dict[Group, int] = {}
         self._pushed = 0
@@ -193,7 +199,7 @@ class Window:
         """Let `item` wait: in its group in its order, or behind all others."""
         key = (item.record.kind, item.record.lane, item.tier)
         self._pushed += 1
-        when = math.inf if last else self._order(item.record)
+        when = math.inf if last else self._order(item)
         heapq.heappush(self._queues.setdefault(key, []), (when, self._pushed, item))
         self._tokens[key] = self._tokens.get(key, 0) + item.line_tokens
 

@@ -89,3 +89,8 @@ def with_ranks(block: pa.Table) -> pa.Table:
         (rank_of(record) for part in parts for record in table_to_records(part)), np.int64
     )
     return block.append_column(RANK, pa.array(ranks))
+
+
+def ranks_in(block: pa.Table) -> list[int] | None:
+    """The ranks that `with_ranks` put into a block; None where it did not."""
+    return block[RANK].to_pylist() if RANK in block.column_names else None

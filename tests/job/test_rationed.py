@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from job.analyse.outcomes import Outcomes
 from job.analyse.requests import instruction_tokens
+from job.analyse.routing import Routing
+from job.analyse.stored import AskSettings
+from job.analyse.waiting import Waiting
+from job.extractive import analyse
+from job.instructions import Language
 from job.pack.packing import Fit, Item, make_item
-from job.ration.importance import Importance, importance, rank_of
+from job.progress import Progress
+from job.ration.importance import Importance, importance, rank_of, ranks_in, with_ranks
 from job.ration.window import RationedWindow
-from job.records import KINDS, LANES, Kind, Lane
+from job.records import (
+    KINDS,
+    LANES,
+    Answer,
+    Kind,
+    Lane,
+    Record,
+    records_to_table,
+    table_to_records,
+)
+from tests.job.dispatching import MemoryStore
 from tests.job.make import record
 
 START = datetime(2026, 3, 14, 10, 0, tzinfo=UTC)
@@ -93,6 +112,44 @@ def test_every_item_leaves_once_in_the_order_of_its_class(some: list[Item]) -> N
     classes: list[Importance] = [importance(each.record) for each in left]
     assert classes == sorted(classes)
     assert sorted(map(id, left)) == sorted(map(id, some))
+
+
+def test_a_rank_that_comes_with_a_record_is_not_worked_out_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    block = with_ranks(records_to_table([record("connection refused", level="info"), record("x")]))
+    records, ranks = table_to_records(block), ranks_in(block)
+    assert ranks is not None
+
+    async def push() -> list[int | None]:
+        waiting = Waiting(FIT, rationed=True)
+        settings, routing = AskSettings("m", "en"), Routing(("m",), (None,))
+        outcomes = Outcomes(
+            MemoryStore(), settings, FIT, waiting, routing, Progress(), lambda: None
+        )
+        _, fresh = outcomes.admit(records, ranks)
+        await outcomes.recall(fresh)
+        return [each.rank for each in (*waiting.take_pack("fast").items, *waiting.drain())]
+
+    monkeypatch.setattr("job.ration.importance.analyse", lambda *_: pytest.fail("worked out"))
+    assert asyncio.run(push()) == ranks
+
+
+def test_a_rank_that_no_one_gave_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Record] = []
+
+    def analysed(record: Record, language: Language) -> Answer:
+        calls.append(record)
+        return analyse(record, language)
+
+    monkeypatch.setattr("job.ration.importance.analyse", analysed)
+    some = item(1)
+    window = window_of(some)
+    group, _ = window.choose("fast")
+    assert group is not None
+    for each in window.take(group):
+        window.push(each)
+    assert calls == [some.record]
 
 
 def test_what_is_drained_is_gone() -> None:
