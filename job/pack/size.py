@@ -1,9 +1,9 @@
 """How many tokens of records a pack should hold: found while packs come back. Pure.
 
 A grid of sizes, and of each what was seen: the share of rows that had to be asked again
-(`pack_evidence.py`) and what a good record costs under the limits of the provider
-(`pack_cost.py`). The size goes to the cheapest one that does not lose too many rows: up one step at
-a time, and only after enough good rows; down at once.
+(`evidence.py`) and what a good record costs under the limits of the provider
+(`cost.py`). The size goes to the cheapest one that does not lose too many rows: up one step at
+a time, and only after enough good rows; down at once, and below the start after a few packs.
 
 Invariant: the size stays between LEAST_TOKENS and what the context holds. It does not oscillate for
 ever: a size that lost too many rows is tried again only after twice as many rows as the last time,
@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from job.pack.cost import Bound, Cost, Limit, Pack, Rates, Tally
-from job.pack.evidence import TRIED_ROWS, Evidence, Judgement, Shares
+from job.pack.evidence import TRIED_ROWS, Evidence, Judgement, Shares, Stay
 from job.pack.grid import (
     FIRST,
     LAST,
@@ -87,6 +87,7 @@ class PackSize:
     _bars: dict[int, _Bar] = field(default_factory=dict)
     _tallies: dict[int, Tally] = field(default_factory=dict)
     _changes: list[dict[str, Any]] = field(default_factory=list)
+    _stay: Stay = field(default_factory=Stay)
     _turned_at: int = 0
     _rising: bool = True
 
@@ -112,6 +113,8 @@ class PackSize:
         if pack.tokens_out:
             self._cost.add(step, pack)
         self._tallies.setdefault(step, Tally()).add(pack)
+        if step >= self.step:
+            self._stay.add(pack.again)
         if self.fixed is None:
             self._choose()
 
@@ -132,6 +135,7 @@ class PackSize:
         elif judged.lost < math.inf:
             self.why = self._lost_how(self.step)
         if self.step != before:
+            self._stay = Stay()
             self._note_change()
 
     def _go_for_the_best(self, shares: Shares, judged: Judgement) -> None:
@@ -158,8 +162,8 @@ class PackSize:
 
     def _step_down(self, lost: float) -> None:
         """Leave a size that loses too many rows, as all from `lost` on do: one step for each pack
-        that shows it."""
-        if self.step >= max(lost, FIRST + 1):
+        that shows it, below the start for each few."""
+        if self.step >= max(lost, FIRST + 1) and (self.step > 0 or self._stay.shows_loss):
             bar = self._bars.setdefault(self.step, _Bar())
             bar.times = min(bar.times + 1, DOUBLINGS)
             bar.until = self.rows + WAIT_ROWS * 2 ** (bar.times - 1)

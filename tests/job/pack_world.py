@@ -9,8 +9,9 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from random import Random
 
 from job.pack.cost import Pack, Rates
 from job.pack.size import PackSize
@@ -105,3 +106,20 @@ class World:
             seconds=at(self.latency, wire + self.instructions),
             whole=not cut,
         )
+
+
+@dataclass
+class Unreliable(World):
+    """Spoils one pack in eight, whatever its size: half of them are cut, the others lack a tenth of
+    their rows. `chance` decides which."""
+
+    chance: Random = field(default_factory=Random)
+
+    def _answer(self, n: int) -> Pack:
+        pack = super()._answer(n)
+        drawn = self.chance.random()
+        if n == 1 or drawn > 1 / 8:
+            return pack
+        whole = drawn < 1 / 16
+        again = max(1, n // 10) if whole else max(1, int(n * self.chance.uniform(0.1, 0.7)))
+        return replace(pack, again=again, whole=whole)

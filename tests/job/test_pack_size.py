@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from job.pack.cost import Pack, Rates
 from job.pack.grid import LEAST_TOKENS, step_of, step_within, tokens_of
 from job.pack.size import MOST_AGAIN, PackSize
-from tests.job.pack_world import ARTICLE, Curve, World, at
+from tests.job.pack_world import ARTICLE, Curve, Unreliable, World, at
 
 REQUESTS = Rates(rpm=60, tpm=None, concurrency=20, context=16_384)
 TOKENS = Rates(rpm=None, tpm=60_000, concurrency=20, context=16_384)
 LATENCY = Rates(rpm=None, tpm=None, concurrency=4, context=16_384)
+SMALL = Rates(rpm=60, tpm=None, concurrency=20, context=8192)
 MANY_ROWS = Rates(rpm=60, tpm=None, concurrency=20, context=65_536)
 SMALLEST = round(tokens_of(-7))
 HELD = 9766
@@ -209,14 +210,25 @@ def test_the_next_run_begins_where_this_one_came_to() -> None:
 def test_what_was_found_for_a_bigger_context_is_cut_to_the_present_one() -> None:
     size = PackSize(REQUESTS)
     World(REQUESTS).run(2000, size)
-    smaller = Rates(rpm=60, tpm=None, concurrency=20, context=8192)
-    assert PackSize.from_state(size.state(), smaller).wire["fast"] == 5000
+    assert PackSize.from_state(size.state(), SMALL).wire["fast"] == 5000
+
+
+def test_answers_spoilt_whatever_their_size_hardly_make_packs_smaller() -> None:
+    """One pack in eight is cut or misses a tenth of its rows, as in `scripts/bench spend`: what a
+    fixed size takes for that, the controller takes on average up to a fifth more."""
+    calls = {True: 0, False: 0}
+    for seed in range(8):
+        for found in calls:
+            world = Unreliable(SMALL, chance=random.Random(seed))
+            world.run(3000, PackSize(SMALL) if found else 5000)
+            calls[found] += world.calls
+    assert calls[True] <= 1.2 * calls[False]
 
 
 def test_a_bad_day_of_long_ago_is_forgotten() -> None:
     size = PackSize(REQUESTS)
     fed(size, 10, lost=0.2)
-    assert size.wire["fast"] == SMALLEST
+    assert size.wire["fast"] < 5000
     known = PackSize.from_state(size.state(), REQUESTS)
     World(REQUESTS).run(6000, known)
     assert known.wire["fast"] == HELD
@@ -319,7 +331,7 @@ def test_rows_that_get_lost_in_bigger_packs_keep_them_small_however_many_rows_th
 
 def test_packs_that_are_never_answered_in_time_shrink_from_the_first_on() -> None:
     size = PackSize(REQUESTS)
-    breaking(size, 3, 60, 2000)
+    breaking(size, 9, 60, 2000)
     assert size.wire["fast"] < 4000
     assert size.why == "cuts"
     breaking(size, 10, 60, 2000)
