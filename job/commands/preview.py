@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -28,8 +28,9 @@ from job.cluster import cluster
 from job.commands.preview_answers import AnswerTokens
 from job.commands.preview_asking import Asking
 from job.commands.preview_bound import bound_by
+from job.commands.preview_canary import CanaryCalls, canary_calls
 from job.commands.preview_naming import naming_calls
-from job.commands.preview_numbers import Range, Taken, around_of, foresee
+from job.commands.preview_numbers import Range, Taken, around_of, costs, foresee
 from job.commands.preview_packs import PlannedPacks
 from job.compress.planned import plan_instructions
 from job.config import Settings
@@ -47,11 +48,11 @@ from job.run_folder import RunFolder
 from job.sampling import sample_bound
 from job.spend.prices import cap_warnings, known_prices, origin_words
 from job.storage.place import Place
-from job.trial.trial import calls_foretold
+from job.trial.canary import Canary, kept_canary
+from job.trial.draw import draw
 from serve.ask.answers_repair import LastingAnswers
 from serve.ask.contract import Request
-from serve.ask.settings import Prices, Provider
-from serve.ask.spend import expected_cost
+from serve.ask.settings import Provider
 
 SHOWN_FILES = 10
 """Files of which a plan shows the first records."""
@@ -64,10 +65,11 @@ _FIELDS = ("kind", "level", "rating", "user", "session", "service", "host")
 @dataclass(slots=True)
 class Preview:
     """The plan of a run in numbers. `calls`, `tokens_in` and `tokens_out` are those of the whole
-    run, the naming of themes included; `asking_minutes` those with calls, `minutes` those of the
-    command; `cost` is in `currency`, None where the prices are not known (`prices`: where they
-    come from). `ranges`: between what each is to be expected; `earlier_runs`: from how many that
-    comes; `bounded`: what the time depends on; `instructions`: what is known of the user's own."""
+    run, with those of the naming of themes and of the canary; `canary`: its calls about single
+    records; `asking_minutes` those with calls, `minutes` those of the command; `cost` is in
+    `currency`, None where the prices are not known (`prices`: where they come from). `ranges`:
+    between what each is to be expected; `earlier_runs`: from how many that comes; `bounded`: what
+    the time depends on; `instructions`: what is known of the user's own."""
 
     files: list[dict[str, Any]] = field(default_factory=list)
     ignored: int = 0
@@ -88,6 +90,7 @@ class Preview:
     packs: dict[Lane, int] = field(default_factory=dict)
     pack_tokens: int = 0
     naming: int = 0
+    canary: int = 0
     calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
@@ -129,7 +132,7 @@ def preview(settings: Settings, console: Console, quiet: bool) -> Preview:
             found.bounded = "no calls: the built-in analyst"
         else:
             asking = _Asked(settings, plan, settings.provider, plan.fit, found)
-            asking.foresee(_blocks(intake), began)
+            asking.foresee(_blocks(intake), began, bound)
         _count(plan, folder, found)
     window = settings.since, settings.until
     found.warnings = [
@@ -138,9 +141,6 @@ def preview(settings: Settings, console: Console, quiet: bool) -> Preview:
         *(damage_warnings(settings, since) if settings.provider else ()),
         *cap_warnings(settings.max_spend, found.cost),
     ]
-    if settings.canary is not None and found.to_ask:
-        more = calls_foretold(settings.canary, found.records - found.folded)
-        found.warnings.append(f"--canary makes {more:,} calls of one record more than these")
     return found
 
 
@@ -161,8 +161,9 @@ class _Asked:
     fit: Fit
     found: Preview
 
-    def foresee(self, blocks: Iterator[list[Record]], began: float) -> None:
-        """Form the packs of the run and tell what they take. `began`: when this plan was begun."""
+    def foresee(self, blocks: Iterator[list[Record]], began: float, sampled: str | None) -> None:
+        """Form the packs of the run and tell what they take. `began`: when this plan was begun;
+        `sampled`: the greatest id that a `--sample` keeps."""
         ask, found = ask_settings(self.settings, self.plan), self.found
         limits = self.provider.limits.to_limits()
         with ExitStack() as stack:
@@ -173,27 +174,56 @@ class _Asked:
             if told is not None:
                 ask, found.instructions = replace(ask, own=told.text), told.words
                 self.fit.instructions = instruction_tokens(ask.language, ask.own)
+            kept = self._canary_before()
+            if kept is not None:
+                ask, self.fit.mode = replace(ask, mode=kept.mode), kept.mode
             earlier, around = _learned(store, self.provider, ask)
+            answers = AnswerTokens(ask.language, earlier.answers)
+            canary = CanaryCalls()
+            if self.settings.canary is not None and kept is None:
+                canary = canary_calls(
+                    self._drawn(self.settings.canary, sampled),
+                    *(ask, self.fit, self.provider, self.settings.pack_tokens),
+                    lambda way: _learned(store, self.provider, way)[0],
+                    answers,
+                )
             learning = Learning.about(self.provider, self.fit, self.settings.pack_tokens)
             learning.begin_with(earlier)
-            answers = AnswerTokens(ask.language, earlier.answers)
             recalled = None if self.settings.fresh or (told and told.pending) else store
-            to_ask = self._to_ask(blocks, ask, recalled)
+            to_ask = self._to_ask(blocks, ask, recalled, canary.digests)
             packs = PlannedPacks(to_ask, ask, self.fit, answers, learning.size)
-            sent = Asking(limits).run(packs)
-        naming = naming_calls(answers.issues, ask.language, around.naming)
+            sent = [*canary.packed, *Asking(limits).run(packs)]
+        naming = naming_calls(answers.issues, ask.language, around.naming, ask.best_model)
         took = around_of(around, sum(answers.records.values()), time.monotonic() - began)
-        taken = foresee(sent, naming, limits, answers, earlier, took)
-        found.packs, found.naming = dict(packs.packs), len(naming)
-        found.pack_tokens, found.first_request = self.fit.wire["fast"], packs.first
+        taken = foresee(
+            *(sent, naming, limits, answers, earlier, took), alone=canary.alone, models=ask.models
+        )
+        found.packs, found.naming = dict(canary.packs + packs.packs), len(naming)
+        found.canary = len(canary.alone)
+        found.pack_tokens = self.fit.wire["fast"]
+        found.first_request = canary.first or packs.first
         found.earlier_runs = earlier.runs
         found.bounded = bound_by(taken, limits) if sent else ""
-        self._tell(taken, packs.by_model or Counter({ask.best_model: 1}))
+        self._tell(taken)
+
+    def _canary_before(self) -> Canary | None:
+        """The verdict of an earlier command of the run, which is kept."""
+        if self.settings.canary is None or self.settings.fresh:
+            return None
+        return kept_canary(RunFolder(self.settings.out))
+
+    def _drawn(self, share: float, sampled: str | None) -> Sequence[Record]:
+        return draw(self.plan.slices, self.plan.cleaning, share, sampled).records
 
     def _to_ask(
-        self, blocks: Iterator[list[Record]], ask: AskSettings, store: LastingAnswers | None
+        self,
+        blocks: Iterator[list[Record]],
+        ask: AskSettings,
+        store: LastingAnswers | None,
+        tried: Set[str],
     ) -> Iterator[Record]:
-        """The records whose answers are not in the store."""
+        """The records whose answers are not in the store, but for those that the canary has asked
+        then (`tried`: their digests)."""
         for block in blocks:
             keys = [record_key(record, ask) for record in block]
             known = store.get_many(keys) if store else {}
@@ -202,9 +232,10 @@ class _Asked:
                     self.found.recalled += 1
                 else:
                     self.found.to_ask += 1
-                    yield record
+                    if record.digest not in tried:
+                        yield record
 
-    def _tell(self, taken: Taken, by_model: Counter[str]) -> None:
+    def _tell(self, taken: Taken) -> None:
         found = self.found
         found.calls = taken.calls
         found.tokens_in, found.tokens_out = (
@@ -218,24 +249,12 @@ class _Asked:
             "asking_minutes": [round(end / 60, 3) for end in taken.asking[1:]],
             "minutes": [round(end / 60, 3) for end in taken.whole[1:]],
         }
-        if known := known_prices(self.provider, tuple(by_model)):
+        if known := known_prices(self.provider, tuple(taken.by_model)):
             prices = {model: each.prices for model, each in known.items()}
             found.prices = origin_words(known)
-            ends = zip(taken.tokens_in, taken.tokens_out, strict=True)
-            about, *between = (_cost(*pair, prices, by_model) for pair in ends)
+            about, *between = costs(taken, prices)
             found.cost, found.currency = round(about, 6), next(iter(prices.values())).currency
             found.ranges["cost"] = [round(end, 6) for end in between]
-
-
-def _cost(
-    tokens_in: float, tokens_out: float, prices: Mapping[str, Prices], by_model: Counter[str]
-) -> float:
-    """What so many tokens cost, shared by the models as `by_model` says."""
-    whole = by_model.total()
-    return sum(
-        n / whole * float(expected_cost(tokens_in, tokens_out, prices[model]))
-        for model, n in by_model.items()
-    )
 
 
 def _ends(tokens: Range) -> list[float]:

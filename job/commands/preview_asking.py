@@ -23,13 +23,14 @@ CLASSES: tuple[Class, ...] = ("fast", "slow", "retry")
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
     """A call as it is foreseen. `reserved`: the tokens its permit is asked for; `tokens_in` and
-    `tokens_out`: what it takes; `seconds`: from sending to the last byte."""
+    `tokens_out`: what it takes; `seconds`: from sending to the last byte; `model`: who is asked."""
 
     cls: Class
     reserved: int
     tokens_in: float
     tokens_out: float
     seconds: float
+    model: str = ""
 
 
 class Calls(Protocol):
@@ -82,6 +83,7 @@ class Asking:
         self._limiter = Limiter(limits, self.now)
         self._numbers = itertools.count()
         self._waiting: set[Class] = set()
+        self._turn = 0
         self._flying: list[tuple[float, int, Lease, Call]] = []
 
     def rest(self, seconds: float) -> None:
@@ -110,9 +112,10 @@ class Asking:
             self._end(calls)
 
     def _join(self, calls: Calls) -> bool:
-        """Let one more class wait; whether there was one. The limiter decides after each."""
-        for cls in CLASSES:
+        """Let one more class wait, in turn; whether there was one. The limiter decides each."""
+        for cls in CLASSES[self._turn :] + CLASSES[: self._turn]:
             if cls not in self._waiting and (tokens := calls.reserve(cls)) is not None:
+                self._turn = (CLASSES.index(cls) + 1) % len(CLASSES)
                 self._waiting.add(cls)
                 self._limiter.enqueue(str(next(self._numbers)), cls, tokens)
                 return True

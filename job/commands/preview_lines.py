@@ -63,10 +63,11 @@ def _calls(found: Preview) -> list[str]:
     """What the calls take: the expectation, and in brackets its range."""
     if not found.packs:
         return [f"minutes   ({found.bounded or 'nothing to ask'})"]
-    packs = ", ".join(f"{count:,} {lane}" for lane, count in sorted(found.packs.items()))
+    parts = [f"{count:,} {lane}" for lane, count in sorted(found.packs.items())]
+    parts += [f"{found.canary:,} of the canary about single records"] if found.canary else []
+    parts.append(f"{found.naming:,} to name themes")
     lines = [
-        f"calls     about {found.calls:,} ({packs}, {found.naming:,} to name themes)"
-        f" to {found.model}",
+        f"calls     about {found.calls:,} ({', '.join(parts)}) to {found.model}",
         f"tokens    about {found.tokens_in:,} in ({_between(found.ranges['tokens_in'], 0)}),"
         f" {found.tokens_out:,} out ({_between(found.ranges['tokens_out'], 0)})",
     ]

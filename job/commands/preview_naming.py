@@ -26,22 +26,26 @@ NAME_TOKENS: dict[Language, int] = {"en": 100, "zh": 120}
 90 to 200."""
 
 
-def naming_calls(issues: int, language: Language, earlier: NamingTaken | None) -> list[Call]:
-    """The calls that name the themes of so many issues. Without an earlier run there are about as
-    many themes as the root of the issues: a day has few causes, and each is told many times."""
+def naming_calls(
+    issues: int, language: Language, earlier: NamingTaken | None, model: str = ""
+) -> list[Call]:
+    """The calls by which `model` names the themes of so many issues. Without an earlier run there
+    are about as many themes as the root of the issues: a day has few causes, and each is told many
+    times."""
     if earlier is not None:
         count = max(1, round(earlier.calls))
         tokens_in, tokens_out = earlier.tokens_in / count, earlier.tokens_out / count
-        return [_call(tokens_in, tokens_out)] * count if issues and earlier.calls else []
+        return [_call(tokens_in, tokens_out, model)] * count if issues and earlier.calls else []
     themes = min(MOST_NAMED, round(math.sqrt(issues)))
     if not themes:
         return []
     count = math.ceil(themes / max(FEWEST, math.ceil(themes / FIRST_ROUND)))
     each, shown = themes / count, min(EXAMPLES, issues / themes)
     theme = THEME_TOKENS + shown * ISSUE_TOKENS[language]
-    return [_call(SYSTEM_TOKENS + each * theme, each * NAME_TOKENS[language])] * count
+    return [_call(SYSTEM_TOKENS + each * theme, each * NAME_TOKENS[language], model)] * count
 
 
-def _call(tokens_in: float, tokens_out: float) -> Call:
+def _call(tokens_in: float, tokens_out: float, model: str) -> Call:
     seconds = GUESS_SECONDS + GUESS_SECONDS_A_TOKEN * (tokens_in + tokens_out)
-    return Call("fast", round(tokens_in + 2 * tokens_out), tokens_in, tokens_out, seconds)
+    reserved = round(tokens_in + 2 * tokens_out)
+    return Call("fast", reserved, tokens_in, tokens_out, seconds, model)

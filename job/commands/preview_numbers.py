@@ -6,7 +6,7 @@ Invariant: a range holds its own expectation, and is wider where nothing was mea
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,6 +17,8 @@ from job.estimates.call_seconds import GUESS_SECONDS, GUESS_SECONDS_A_TOKEN
 from job.estimates.kept import Earlier, Repeats
 from job.estimates.moments import Moments
 from serve.ask.limiter import Limits
+from serve.ask.settings import Prices
+from serve.ask.spend import expected_cost
 
 DEVIATIONS = 2.0
 """Of a range: 19 of 20 runs lie within."""
@@ -38,6 +40,9 @@ CALLS_SPREAD = 0.05
 GUESSED_REPEATS = Repeats(Moments(1.0, 0.05), Moments(1.0, 700.0), Moments(1.0, 100.0))
 """One call in twenty asks again what an answer lacked: on four sets it was 9, 0, 0 and 12 in a
 hundred. It holds the instructions and a record or two."""
+HANDED_ON = 0.1
+"""Of what is asked of a model, that may have to be asked of the next, more powerful one as well:
+how much it will be is not foreseen, so a range with several models reaches so much further up."""
 PAUSE_SECONDS = 8.0
 """Between the last answer and the naming of themes: what they are grouped in."""
 
@@ -52,13 +57,15 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a run will take. `asking` and `whole`: seconds with calls, and of the whole command."""
+    """What a run will take. `asking` and `whole`: seconds with calls, and of the whole command;
+    `by_model`: the tokens in and out of each model."""
 
     calls: int
     tokens_in: Range
     tokens_out: Range
     asking: Range
     whole: Range
+    by_model: Mapping[str, tuple[Range, Range]]
 
 
 def foresee(
@@ -68,21 +75,51 @@ def foresee(
     answers: AnswerTokens,
     earlier: Earlier,
     around: Range,
+    alone: Sequence[Call] = (),
+    models: Sequence[str] = ("",),
 ) -> Taken:
-    """All numbers from the calls that are foreseen. `around`: seconds around the calls."""
+    """All numbers from the calls that are foreseen. `around`: seconds around the calls; `alone`:
+    calls of a canary about single records; `models`: those of the run, the most powerful last."""
     again = max(1.0, earlier.again.mean) if earlier.again.n else 1.0
     repeats = _repeats(sent, again, earlier)
-    asked = zip(_tokens(sent), _tokens(repeats), strict=True)
-    asked_in, asked_out = (again * sum(each) + sum(more) for each, more in asked)
-    named_in, named_out = (sum(each) for each in _tokens(naming))
-    asking = _asking(sent, repeats, naming, limits, again, earlier.runs > 0)
+    spreads = _input_spread(earlier), _output_spread(answers, earlier)
+    more = _tokens(repeats)
+    by_model: dict[str, tuple[Range, Range]] = {}
+    handed_on = (0.0, 0.0)
+    for model in dict.fromkeys(models):
+        own, single, named = (_tokens(_of(model, calls)) for calls in (sent, alone, naming))
+        share = len(_of(model, sent)) / len(sent) if sent else 0.0
+        asked = [
+            again * tokens + share * extra + tried
+            for tokens, extra, tried in zip(own, more, single, strict=True)
+        ]
+        tokens_in, tokens_out = map(_spread, asked, spreads, named, handed_on)
+        by_model[model] = tokens_in, tokens_out
+        handed_on = HANDED_ON * (asked[0] + handed_on[0]), HANDED_ON * (asked[1] + handed_on[1])
+    asking = _asking(
+        *(alone, sent, repeats, naming, limits),
+        *(again, earlier.runs > 0, len(by_model) > 1),
+    )
     return Taken(
-        math.ceil(len(sent) * again) + len(repeats) + len(naming),
-        _spread(asked_in, _input_spread(earlier), named_in),
-        _spread(asked_out, _output_spread(answers, earlier), named_out),
+        math.ceil(len(sent) * again) + len(repeats) + len(alone) + len(naming),
+        _together([tokens_in for tokens_in, _ in by_model.values()]),
+        _together([tokens_out for _, tokens_out in by_model.values()]),
         asking,
         Range(*(calls + other for calls, other in zip(asking, around, strict=True))),
+        by_model,
     )
+
+
+def costs(taken: Taken, prices: Mapping[str, Prices]) -> Range:
+    """What the tokens of all models cost, each at its own price."""
+    ends = (
+        sum(
+            float(expected_cost(tokens_in[end], tokens_out[end], prices[model]))
+            for model, (tokens_in, tokens_out) in taken.by_model.items()
+        )
+        for end in range(3)
+    )
+    return Range(*ends)
 
 
 def around_of(earlier: Around, records: int, this_took: float) -> Range:
@@ -105,14 +142,23 @@ def _repeats(sent: Sequence[Call], again: float, earlier: Earlier) -> list[Call]
     return [each] * max(0, round(wanted) - foreseen)
 
 
-def _tokens(calls: Sequence[Call]) -> tuple[list[float], list[float]]:
-    return [call.tokens_in for call in calls], [call.tokens_out for call in calls]
+def _of(model: str, calls: Sequence[Call]) -> list[Call]:
+    return [call for call in calls if call.model == model]
 
 
-def _spread(asked: float, spread: float, named: float) -> Range:
+def _tokens(calls: Sequence[Call]) -> tuple[float, float]:
+    return sum(call.tokens_in for call in calls), sum(call.tokens_out for call in calls)
+
+
+def _spread(asked: float, spread: float, named: float, handed_on: float) -> Range:
     half = DEVIATIONS * math.hypot(asked * spread, named * NAMING_SPREAD)
     about = asked + named
-    return Range(about, max(0.0, about - half), about + half)
+    return Range(about, max(0.0, about - half), about + half + handed_on)
+
+
+def _together(ranges: Sequence[Range]) -> Range:
+    """Of all models: what one is off by, the others are as well."""
+    return Range(*map(sum, zip(*ranges, strict=True)))
 
 
 def _input_spread(earlier: Earlier) -> float:
@@ -136,27 +182,32 @@ def _output_spread(answers: AnswerTokens, earlier: Earlier) -> float:
 
 
 def _asking(
+    alone: Sequence[Call],
     sent: Sequence[Call],
     repeats: Sequence[Call],
     naming: Sequence[Call],
     limits: Limits,
     again: float,
     seen: bool,
+    several: bool,
 ) -> Range:
     """Seconds in which calls are in flight or wait for their permits, at the expected speed of the
     provider and at the limits of what it may be, with as few and as many calls as there may be."""
 
     def seconds(times: float, more: Sequence[Call]) -> float:
         asking = Asking(limits)
+        asking.run(Listed(alone, times))
+        tried = asking.now
         asking.run(Listed([*sent, *more], times))
-        analysed = asking.now
+        analysed = asking.now - tried
         asking.rest(PAUSE_SECONDS)
         named_from = asking.now
         asking.run(Listed(naming, times))
-        return analysed * again + asking.now - named_from
+        return tried + analysed * again + asking.now - named_from
 
     low, high = SEEN_SECONDS if seen else GUESSED_SECONDS
-    spare = list(sent[: math.ceil(CALLS_SPREAD * len(sent))])
+    share = CALLS_SPREAD + (HANDED_ON if several else 0.0)
+    spare = list(sent[: math.ceil(share * len(sent))])
     return Range(
         seconds(1.0, repeats), seconds(low, []), seconds(high, [*repeats, *repeats, *spare])
     )

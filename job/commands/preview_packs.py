@@ -38,8 +38,7 @@ _LANES: dict[Class, Lane] = {"fast": "fast", "slow": "slow"}
 class PlannedPacks:
     """The calls of a run (`preview_asking.Calls`). `records`: those to ask, in the order of
     reading; `size` finds the size of packs as it will in the run, None in single mode; `packs`
-    counts calls by lane, `by_model` the tokens of each model; `first`: the request that is sent
-    first."""
+    counts calls by lane; `first`: the request that is sent first."""
 
     records: Iterator[Record]
     ask: AskSettings
@@ -47,7 +46,6 @@ class PlannedPacks:
     answers: AnswerTokens
     size: PackSize | None = None
     packs: Counter[Lane] = field(default_factory=Counter)
-    by_model: Counter[str] = field(default_factory=Counter)
     first: Request | None = None
     _window: Window = field(init=False)
     _read: bool = False
@@ -82,10 +80,10 @@ class PlannedPacks:
         longest = self.fit.max_answer(kind, lane, wire, len(items))
         answers = ENVELOPE_TOKENS + sum(self._tokens[item] for item in items)
         tokens_out = min(answers, longest) if len(items) > 1 else answers
-        self.by_model[self.ask.models[items[0].tier]] += tokens_in + math.ceil(tokens_out)
         seconds = self.fit.seconds.expected(kind, lane, tokens_in + tokens_out)
         reserved = self.fit.request_tokens(kind, lane, wire, len(items))
-        call = Call(cls, reserved, tokens_in, tokens_out, seconds)
+        model = self.ask.models[items[0].tier]
+        call = Call(cls, reserved, tokens_in, tokens_out, seconds, model)
         self._flying[call] = items
         return call
 

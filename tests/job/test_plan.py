@@ -32,6 +32,7 @@ def test_a_plan_says_what_the_run_takes_and_knows_it_better_after_it(tmp_path: P
         assert ended.code == 0, ended.err
         seen = plan(*words, "--fresh")
         recalled = plan(*words)
+        tried = plan(*words, "--fresh", "--canary", "10", "--out", tmp_path / "new")
     calls = read_json(tmp_path / "out" / "ledger.json")["calls"]
     took = calls["tokens_in"] + calls["tokens_out"]
     assert (guess["earlier_runs"], seen["earlier_runs"]) == (0, 1)
@@ -42,6 +43,9 @@ def test_a_plan_says_what_the_run_takes_and_knows_it_better_after_it(tmp_path: P
             low, high = told["ranges"][name]
             assert low <= calls[name] <= high
     assert seen["calls"] == pytest.approx(calls["requests"], abs=2)
+    assert tried["canary"] >= 50 + 50
+    assert tried["calls"] == pytest.approx(seen["calls"] + tried["canary"], abs=10)
+    assert tokens(tried) > tokens(seen) + 300 * tried["canary"]
     assert (recalled["to_ask"], recalled["calls"], recalled["recalled"]) == (0, 0, 240)
     estimates = read_json(tmp_path / "out" / "timing.json")["estimates"]
     assert sum(kind["answers"] for kind in estimates["answer_tokens"].values()) >= 240
