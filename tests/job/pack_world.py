@@ -110,7 +110,7 @@ class World:
 
 @dataclass
 class Unreliable(World):
-    """Spoils one pack in eight, whatever its size: half of them are cut, the others lack a tenth of
+    """Spoils one pack in five, whatever its size: half of them are cut, the others lack a tenth of
     their rows. `chance` decides which."""
 
     chance: Random = field(default_factory=Random)
@@ -118,8 +118,8 @@ class Unreliable(World):
     def _answer(self, n: int) -> Pack:
         pack = super()._answer(n)
         drawn = self.chance.random()
-        if n == 1 or drawn > 1 / 8:
+        if n == 1 or drawn > 0.2:
             return pack
-        whole = drawn < 1 / 16
+        whole = drawn < 0.1
         again = max(1, n // 10) if whole else max(1, int(n * self.chance.uniform(0.1, 0.7)))
         return replace(pack, again=again, whole=whole)
