@@ -123,6 +123,7 @@ class Dispatcher:
         finally:
             self.stop("the asking was ended")
             self._outcomes.leave_all()
+            await self._outcomes.settle()
 
     async def _seek(
         self,

@@ -39,6 +39,8 @@ class Outcomes:
     capped: CapReached | None = None
     _entries: dict[bytes, Entry] = field(default_factory=dict)
     _owners: dict[Item, Entry] = field(default_factory=dict)
+    _drafted: list[Entry] = field(default_factory=list)
+    _finishing: set[asyncio.Task[None]] = field(default_factory=set)
 
     def admit(
         self, records: Sequence[Record], ranks: Sequence[int] | None = None
@@ -181,15 +183,30 @@ class Outcomes:
             self.waiting.push(piece)
 
     def leave(self, item: Item) -> None:
-        """End the record of `item` unasked, unless a usable answer to it was paid for."""
+        """End the record of `item` unasked, or with a usable answer to it that was paid for, once
+        that is stored (`settle`)."""
         entry = self._owners.pop(item, None)
         if entry is None:
             return
         if item.draft is not None and entry.keep(item, item.draft, True, item.drafted_by):
-            self._answer(entry, entry.merged())
+            self._drafted.append(entry)
+            if len(self._drafted) == 1:
+                task = asyncio.get_running_loop().create_task(self._finish_drafted())
+                self._finishing.add(task)
+                task.add_done_callback(self._finishing.discard)
         else:
             entry.leave_unasked(str(self.stopped or self.capped))
-        self._drop(entry)
+            self._drop(entry)
+
+    async def _finish_drafted(self) -> None:
+        """Finish all that were left with a draft by now."""
+        entries, self._drafted = self._drafted, []
+        await self._finish(entries)
+
+    async def settle(self) -> None:
+        """Wait until every record that was left has its end."""
+        while self._finishing:
+            await asyncio.wait(self._finishing)
 
     def leave_all(self) -> None:
         """`leave` every record that is still on its way."""
