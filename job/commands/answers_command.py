@@ -21,6 +21,7 @@ from job.config import answers_file
 from job.errors import UsageError
 from job.options import AnswersPath, Json, Quiet
 from job.printable import printable
+from job.spend.spending import forget_spend
 from job.storage.place import Place
 from job.write import appearing
 from serve.ask.answers import Answers
@@ -76,6 +77,11 @@ def answers(
             before = None if older_than is None else time.time() - older_than * _DAY
             forgotten = forget(store, before, model, dry_run)
             shown, lines = forgotten_line(forgotten, dry_run)
+            if before is not None and model is None:
+                spent = forget_spend(store.path, before, dry_run)
+                shown["attempts"] = spent
+                be = "would be" if dry_run else "were"
+                lines.append(f"attempts that {be} forgotten of what old runs spent: {spent:,}")
         else:
             held = contents(store)
             shown, lines = contents_json(held, store), contents_lines(held, store)

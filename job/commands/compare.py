@@ -46,6 +46,7 @@ from serve.ask.errors import Misconfigured
 from serve.ask.limiter_actor import RayPermits
 from serve.ask.settings import Provider, api_key, key_variable
 from serve.ask.spend_host import Purse, SpendHost
+from serve.ask.spend_journal import FILE as SPEND_FILE
 
 LINE_SECONDS = 5.0
 """Between two lines of progress."""
@@ -148,7 +149,7 @@ async def _ask(trial: Trial, drawn: Drawn, purse: Purse, watch: Watch | None, sa
     provider = trial.first.provider
     permits = RayPermits(provider.base_url, key_variable(provider), provider.limits.to_limits())
     with tempfile.TemporaryDirectory(prefix="fupan-compare-") as folder:
-        spend = SpendHost(Path(folder) / "spend.db", purse)
+        spend = SpendHost(Path(folder) / SPEND_FILE, purse)
         try:
             return await trial.ask(drawn.records, permits, spend, watch, say)
         finally:

@@ -7,6 +7,7 @@ folder names the last command, and the account has to know it.
 from __future__ import annotations
 
 import sqlite3
+import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def go_on(folder: RunFolder, journal: Path, capped: bool) -> tuple[str, str]:
                 )
             for _ in account.rows(run):
                 pass
-            account.start(run, command)
+            account.start(run, command, time.time())
     except sqlite3.Error as error:
         raise damaged(journal, error) from error
     try:

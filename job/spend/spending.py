@@ -6,6 +6,7 @@ Invariant: nothing is capped that has no price; the sums by kind, source and lab
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
@@ -23,6 +24,9 @@ from serve.ask.spend_account import Account, reckon
 from serve.ask.spend_host import Purse
 from serve.ask.spend_journal import FILE, SpendJournal
 
+DAY = 86_400.0
+_MOST_DAYS = 36_500
+"""More has no float, and nothing is as old."""
 NO_LABEL = "(none)"
 """Instead of the team of an input that has none."""
 
@@ -43,13 +47,29 @@ def make_purse(settings: Settings, folder: RunFolder) -> Purse:
 
 
 def check_journal(settings: Settings) -> None:
-    """Raises UsageError where no account of spend can be kept."""
+    """See that an account of spend can be kept, and forget what is older than the user wants to
+    keep. Raises UsageError where it cannot."""
     if settings.provider is None:
         return
-    path = journal_path(settings)
+    path, days, now = journal_path(settings), settings.privacy.keep_days, time.time()
     try:
         with SpendJournal(path) as journal:
             journal.check()
+            if days is not None:
+                journal.forget(now - min(days, _MOST_DAYS) * DAY, now)
+    except (sqlite3.Error, OSError) as error:
+        raise damaged(path, error) from error
+
+
+def forget_spend(answers: Path, before: float, dry_run: bool) -> int:
+    """Forget what runs spent of which nothing happened since `before` (seconds since the epoch),
+    beside the store at `answers`; how many attempts, see `SpendJournal.forget`."""
+    path = answers.with_name(FILE)
+    if not path.is_file():
+        return 0
+    try:
+        with SpendJournal(path) as journal:
+            return journal.forget(before, time.time(), dry_run)
     except (sqlite3.Error, OSError) as error:
         raise damaged(path, error) from error
 

@@ -11,7 +11,7 @@ import asyncio
 import random
 import time
 import uuid
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
@@ -138,7 +138,7 @@ class Asker:
                 return await self._once(request, body, lease)
             except Unsupported as error:
                 self._step_down(model, capabilities, error)
-                lease = await self._unless_stopped(self.acquire(lease.cls, lease.tokens))
+                lease = await self._acquire_again(lease.cls, lease.tokens)
                 continue
             except (RateLimited, _FailedWhileOpen):
                 pass
@@ -151,7 +151,7 @@ class Asker:
                 await self._unless_stopped(asyncio.sleep(pause))
                 tries += 1
                 self.counts.retries += 1
-            lease = await self._unless_stopped(self.acquire("retry", lease.tokens))
+            lease = await self._acquire_again("retry", lease.tokens)
 
     def _step_down(self, model: str, sent: Capabilities, error: Unsupported) -> None:
         """Turn a feature off that `model` refused. Raises Misconfigured where `extra_body` insists
@@ -164,19 +164,32 @@ class Asker:
         if self.capabilities_of(model) == sent:
             self._capabilities[model] = sent.without(error.feature)
 
-    async def _unless_stopped(self, waited: Coroutine[Any, Any, T]) -> T:
-        """What `waited` gives; Stopped once the asking is stopped, whichever comes first."""
+    async def _acquire_again(self, cls: Class, tokens: int) -> Lease:
+        return await self._unless_stopped(self.acquire(cls, tokens), self.give_back)
+
+    async def _unless_stopped(
+        self,
+        waited: Coroutine[Any, Any, T],
+        unused: Callable[[T], Awaitable[None]] | None = None,
+    ) -> T:
+        """What `waited` gives; Stopped once the asking is stopped, whichever comes first. What came
+        too late, or to a caller who is gone, goes to `unused`."""
+        taken = False
         wait = asyncio.ensure_future(waited)
         stop = asyncio.ensure_future(self._stopping.wait())
         try:
             await asyncio.wait({wait, stop}, return_when=asyncio.FIRST_COMPLETED)
             if wait.done() and not stop.done():
+                taken = True
                 return wait.result()
             raise Stopped("the asking was stopped before this request was sent again")
         finally:
             for task in (wait, stop):
                 task.cancel()
             await asyncio.gather(wait, stop, return_exceptions=True)
+            came = not wait.cancelled() and wait.exception() is None
+            if came and not taken and unused is not None:
+                await unused(wait.result())
 
     async def _once(self, request: Request, body: Mapping[str, Any], lease: Lease) -> Reply:
         """One attempt: its permit and what is reserved for it settled, its outcome counted."""

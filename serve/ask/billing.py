@@ -19,8 +19,8 @@ from serve.ask.spend import Call, Ended
 
 def call_of(body: Mapping[str, Any], request: Request, context: int) -> Call:
     """What decides the cost of sending `body`, a body of `request`, to a model that takes `context`
-    tokens. Everything that is sent is counted. Where no longest answer is asked for, it may fill the
-    context: the provider may count less input than we do."""
+    tokens. Everything that is sent is counted. Where no longest answer is asked for, it may fill
+    the context: the provider may count less input than we do."""
     texts = [str(message["content"]) for message in body["messages"]]
     texts += [
         orjson.dumps(value).decode()

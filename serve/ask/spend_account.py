@@ -53,19 +53,16 @@ class Row:
 class Account:
     """What a run has cost. `total` None: the prices of some model are not known. `unconfirmed`:
     the part of it that may not have been billed; `before`: by earlier commands of the run.
-    `shares`: by (what, source), whose sum is `total`. `capped`: the cap was reached."""
+    `shares`: by (what, source), whose sum is `total`."""
 
     total: Decimal | None = None
     unconfirmed: Decimal = Decimal(0)
     before: Decimal = Decimal(0)
     shares: dict[tuple[str, str], Decimal] = field(default_factory=dict)
     attempts: int = 0
-    capped: bool = False
 
 
-def reckon(
-    rows: Iterable[Row], prices: Mapping[str, Prices], command: str, capped: bool = False
-) -> Account:
+def reckon(rows: Iterable[Row], prices: Mapping[str, Prices], command: str) -> Account:
     """The account of the attempts of one run, as `command`, its last, sees it."""
     total = unconfirmed = before = Decimal(0)
     shares: dict[tuple[str, str], Decimal] = {}
@@ -83,8 +80,8 @@ def reckon(
             for whom, share in split_exactly(counts, row.call.billed_to or _NOBODY, EXACT).items():
                 shares[whom] = shares.get(whom, Decimal(0)) + share
     if not known:
-        return Account(attempts=attempts, capped=capped)
-    return Account(total, unconfirmed, before, shares, attempts, capped)
+        return Account(attempts=attempts)
+    return Account(total, unconfirmed, before, shares, attempts)
 
 
 _NOBODY = {("other", ""): 1.0}

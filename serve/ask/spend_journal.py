@@ -23,6 +23,8 @@ from serve.ask.spend_account import Row
 
 FILE = "spend.db"
 """Beside the store of answers."""
+KEPT_SECONDS = 30 * 86_400.0
+"""A run that spent since then may go on under a cap: what it spent is not forgotten."""
 BUSY_SECONDS = 30.0
 """How long a writer waits for another run's transaction (each takes milliseconds)."""
 
@@ -47,7 +49,11 @@ CREATE TABLE IF NOT EXISTS attempts (
     at REAL NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS attempts_of_run ON attempts (run);
-CREATE TABLE IF NOT EXISTS commands (command TEXT PRIMARY KEY, run TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS commands (
+    command TEXT PRIMARY KEY,
+    run TEXT NOT NULL,
+    at REAL NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS refusals (
     run TEXT NOT NULL,
     model TEXT NOT NULL,
@@ -78,7 +84,7 @@ class SpendJournal:
         )
         # As in the store of answers: what was committed survives the process without an fsync.
         try:
-            for pragma in ("journal_mode=WAL", "synchronous=NORMAL"):
+            for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON"):
                 self._connection.execute(f"PRAGMA {pragma}")
             self._connection.executescript(_SCHEMA)
         except BaseException:
@@ -106,9 +112,11 @@ class SpendJournal:
         if found != "ok":
             raise sqlite3.DatabaseError(found)
 
-    def start(self, run: str, command: str) -> None:
-        """A command of `run` begins, whether or not it will send anything."""
-        self._connection.execute("INSERT OR IGNORE INTO commands VALUES (?, ?)", (command, run))
+    def start(self, run: str, command: str, at: float) -> None:
+        """A command of `run` begins, whether or not it will send anything. `at`: seconds since the
+        epoch, as everywhere here."""
+        row = (command, run, at)
+        self._connection.execute("INSERT OR IGNORE INTO commands VALUES (?, ?, ?)", row)
 
     def knows(self, run: str, command: str) -> bool:
         """Whether a command of `run` began by this journal."""
@@ -138,6 +146,28 @@ class SpendJournal:
             "tokens_out = ? WHERE ticket = ? AND ended IS NULL",
             (ended, _text(cost), *counts, ticket),
         )
+
+    def forget(self, before: float, now: float, dry_run: bool = False) -> int:
+        """Forget the runs that did nothing since `before`, nor in the last KEPT_SECONDS; how many
+        attempts that were, or would be. A run that goes on all the same finds that its account
+        lacks them."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            old = self._connection.execute(
+                "SELECT run FROM (SELECT run, at FROM attempts UNION ALL "
+                "SELECT run, at FROM commands) GROUP BY run HAVING max(at) < ?",
+                (min(before, now - KEPT_SECONDS),),
+            ).fetchall()
+            count = "SELECT count(*) FROM attempts WHERE run = ?"
+            attempts = sum(self._connection.execute(count, run).fetchone()[0] for run in old)
+            for table in ("attempts", "commands", "refusals"):
+                delete = f"DELETE FROM {table} WHERE run = ?"  # noqa: S608
+                self._connection.executemany(delete, [] if dry_run else old)
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+        return int(attempts)
 
     def rows(self, run: str) -> Iterator[Row]:
         """The attempts of all commands of `run`. Raises sqlite3.DatabaseError where one of them

@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import closing
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ from job.progress import Progress
 from serve.ask.answers import Answers, answer_key
 from serve.ask.answers_repair import LastingAnswers
 from serve.ask.ask import CallCounts
+from serve.ask.spend import Call
+from serve.ask.spend_account import Row
+from serve.ask.spend_journal import FILE, SpendJournal
 
 DAY = 86_400
 ASKED = Progress(answered=40, review=5, failed=5)
@@ -106,6 +110,21 @@ def test_pruning_forgets_by_age_and_frees_the_disk(path: Path) -> None:
     left = shown(path)
     assert {row["model"]: row["answers"] for row in left["models"]} == {"small": 20, None: 1}
     assert [entry["name"] for entry in left["learned"]] == [NAME]
+
+
+def test_pruning_forgets_what_old_runs_spent_but_nothing_a_cap_may_need(path: Path) -> None:
+    call = Call("m", 10, 10, 60.0, {("operation", "a.log"): 1.0})
+    with SpendJournal(path.with_name(FILE)) as journal:
+        for run, days in (("old", 40), ("recent", 20)):
+            at = time.time() - days * DAY
+            row = Row(run, "c", call, "USD", Decimal(1), None, None, None, at)
+            journal.begin(run, [row])
+    assert shown(path, "prune", "--older-than", "5", "--dry-run")["attempts"] == 1
+    assert shown(path, "prune", "--older-than", "50")["attempts"] == 0
+    said = command(path, "prune", "--older-than", "5").stdout
+    assert "attempts that were forgotten of what old runs spent: 1" in said
+    with SpendJournal(path.with_name(FILE)) as journal:
+        assert [len([*journal.rows(run)]) for run in ("old", "recent")] == [0, 1]
 
 
 def test_pruning_by_model_leaves_what_was_learned(path: Path) -> None:

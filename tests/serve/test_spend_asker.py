@@ -41,13 +41,16 @@ class _Permits:
 
     def __init__(self) -> None:
         self._free = asyncio.Semaphore(16)
+        self.held = 0
 
     async def acquire(self, cls: Class, tokens: int, call_seconds: float = 0.0) -> Lease:
         await self._free.acquire()
+        self.held += 1
         return Lease("", cls, tokens, 0.0, 0.0)
 
     async def settle(self, lease: Lease, outcome: Outcome) -> Settled:
         self._free.release()
+        self.held -= 1
         return Settled(breaker_open=False)
 
     async def retry_token(self) -> None:
@@ -176,3 +179,22 @@ async def test_a_call_that_waits_for_money_ends_when_the_asking_is_stopped(tmp_p
     # The one that was cancelled on the wire may be billed; the one that waited was never sent.
     assert account.attempts == 1
     assert account.total == account.unconfirmed > 0
+
+
+async def test_a_permit_that_comes_as_the_asking_is_stopped_is_given_back(tmp_path: Path) -> None:
+    with SimulatedProvider(_settings(fault_schedule={1: "rate_limit"})) as provider:
+        world = _World(tmp_path / FILE, provider.base_url, "1")
+        acquire, permits = world.asker.permits.acquire, world.asker.permits
+        assert isinstance(permits, _Permits)
+
+        async def stopping(cls: Class, tokens: int, call_seconds: float = 0.0) -> Lease:
+            lease = await acquire(cls, tokens)
+            if cls == "retry":
+                world.asker.stop()
+            return lease
+
+        permits.acquire = stopping  # type: ignore[method-assign]
+        assert isinstance(await world.ask(1), Stopped)
+        await world.close()
+        assert provider.stats()["requests"] == 1
+    assert permits.held == 0

@@ -20,7 +20,7 @@ from serve.ask.contract import Usage
 from serve.ask.errors import CapReached, Stopped
 from serve.ask.settings import Prices
 from serve.ask.spend import SLACK_SECONDS, Call, Ended, cost_of
-from serve.ask.spend_account import Account, reckon
+from serve.ask.spend_account import Account, Row, reckon
 from serve.ask.spend_host import Purse, SpendHost
 from serve.ask.spend_journal import FILE, SpendJournal
 
@@ -237,6 +237,25 @@ def _cost(call: Call) -> Decimal:
 
 
 _ENDS: dict[str, Ended] = {"answered": "answered", "free": "free", "unconfirmed": "unconfirmed"}
+
+
+def test_old_runs_are_forgotten_whole_and_recent_ones_never(tmp_path: Path) -> None:
+    day = 86_400.0
+    with SpendJournal(tmp_path / FILE) as journal:
+        for run, at in (("old", 1.0), ("going on", 1.0), ("going on", 70.0), ("recent", 75.0)):
+            row = Row(f"{run}{at}", "c", CALL, "USD", WORST, None, None, None, at * day)
+            journal.begin(run, [row])
+        journal.start("begun", "c", 1.0 * day)
+        assert journal.forget(60 * day, 100 * day, dry_run=True) == 1
+        assert [*journal.rows("old")] != []
+        assert journal.forget(60 * day, 100 * day) == 1
+        assert not journal.knows("begun", "c")
+        assert [*journal.rows("old")] == []
+        assert len([*journal.rows("going on")]) == 2
+        # Whatever is asked for, the last 30 days stay.
+        assert journal.forget(100 * day, 100 * day) == 0
+        assert journal.forget(100 * day, 102 * day) == 2
+        assert len([*journal.rows("recent")]) == 1
 
 
 _KILLED = """
