@@ -6,6 +6,8 @@ outside its own string; an id that is missing or doubled has no answer.
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +17,7 @@ import orjson
 from job.estimates.call_seconds import ANSWER_SECONDS, LONGEST_SECONDS, TOKENS_A_SECOND
 from job.instructions import Language, strict_object
 from serve.ask import tokens
-from serve.ask.contract import Request
+from serve.ask.contract import Reply, Request
 
 MOST_REQUESTS = 6
 """Of a step (shorten, judge); what does not fit stays as it was written."""
@@ -25,6 +27,12 @@ _OVERHEAD_TOKENS = 250
 """What a request takes beside its parts (DESIGN 3), the schema in words among them."""
 _LINE_TOKENS = 20
 """Of an answer, beside the text in it."""
+_HEADROOM = 1.5
+"""Of an answer, over our count: other tokenizers take more for the same text, Chinese above all."""
+_SPARE_TOKENS = 256
+"""For what a model says or thinks beside its answer, where there is room for it."""
+_SPARE_SHARE = 8
+"""Of the room, one part in so many is spare at most."""
 
 BILLED_TO = {("instructions", ""): 1.0}
 
@@ -93,25 +101,30 @@ class Room:
 
 
 def shorten_requests(
-    rules: Mapping[str, str], avoid: Mapping[str, Sequence[str]], language: Language, room: Room
+    rules: Mapping[str, str],
+    avoid: Mapping[str, Sequence[str]],
+    language: Language,
+    room: Room,
+    most: int = MOST_RULES,
 ) -> list[tuple[Request, list[str]]]:
-    """Requests that ask for shorter `rules` (by id), each with its ids. `avoid`: what was wrong
-    with an earlier answer, by id."""
+    """Requests that ask for shorter `rules` (by id), each with its ids, `most` in one. `avoid`:
+    what was wrong with an earlier answer, by id."""
     lines = {
         name: {"id": name, "rule": rule} | ({"avoid": avoid[name]} if name in avoid else {})
         for name, rule in rules.items()
     }
     answers = {name: tokens.count(rule) + _LINE_TOKENS for name, rule in rules.items()}
-    return _requests(lines, answers, _SHORTEN[language], RULES_SCHEMA, "rules", room)
+    return _requests(lines, answers, _SHORTEN[language], RULES_SCHEMA, "rules", room, most)
 
 
 def judge_requests(
-    pairs: Mapping[str, tuple[str, str]], language: Language, room: Room
+    pairs: Mapping[str, tuple[str, str]], language: Language, room: Room, most: int = MOST_RULES
 ) -> list[tuple[Request, list[str]]]:
-    """Requests that ask whether (rule, short form) say the same, each with its ids."""
+    """Requests that ask whether (rule, short form) say the same, each with its ids, `most` in
+    one."""
     lines = {name: {"id": name, "rule": rule, "short": s} for name, (rule, s) in pairs.items()}
     answers = dict.fromkeys(pairs, _LINE_TOKENS)
-    return _requests(lines, answers, _JUDGE[language], VERDICTS_SCHEMA, "verdicts", room)
+    return _requests(lines, answers, _JUDGE[language], VERDICTS_SCHEMA, "verdicts", room, most)
 
 
 def _requests(
@@ -121,13 +134,17 @@ def _requests(
     schema: Mapping[str, Any],
     schema_name: str,
     room: Room,
+    most: int,
 ) -> list[tuple[Request, list[str]]]:
     written = {name: orjson.dumps(line).decode() for name, line in lines.items()}
-    sizes = {name: (tokens.count(written[name]), answers[name]) for name in written}
+    replies = {name: math.ceil(_HEADROOM * answers[name]) for name in written}
+    sizes = {name: (tokens.count(written[name]), replies[name]) for name in written}
     free = room.context - tokens.count(system) - _OVERHEAD_TOKENS
+    longest = min(room.max_output or free, free)
+    spare = min(_SPARE_TOKENS, longest // _SPARE_SHARE)
     found = []
-    for names in _fill(sizes, free, min(room.max_output or free, free)):
-        reserve = sum(answers[name] for name in names)
+    for names in _fill(sizes, free - spare, longest - spare, most):
+        reserve = sum(replies[name] for name in names) + spare
         request = Request(
             system=system,
             user="\n".join(written[name] for name in names),
@@ -143,7 +160,9 @@ def _requests(
     return found
 
 
-def _fill(sizes: Mapping[str, tuple[int, int]], free: int, answer: int) -> list[list[str]]:
+def _fill(
+    sizes: Mapping[str, tuple[int, int]], free: int, answer: int, most: int
+) -> list[list[str]]:
     """Names in groups of which each has room, in and out; those that have none are in none."""
     groups: list[list[str]] = []
     used = out = 0
@@ -151,7 +170,7 @@ def _fill(sizes: Mapping[str, tuple[int, int]], free: int, answer: int) -> list[
         if line + reply > free or reply > answer:
             continue
         full = groups and (
-            used + line + reply > free or out + reply > answer or len(groups[-1]) == MOST_RULES
+            used + line + reply > free or out + reply > answer or len(groups[-1]) == most
         )
         if not groups or full:
             if len(groups) == MOST_REQUESTS:
@@ -161,6 +180,17 @@ def _fill(sizes: Mapping[str, tuple[int, int]], free: int, answer: int) -> list[
         groups[-1].append(name)
         used, out = used + line + reply, out + reply
     return groups
+
+
+def halved(asked: Sequence[Sequence[str]], replies: Sequence[Reply], most: int) -> int:
+    """How many to ask about in one request where `replies` came to those `asked` about, `most` in
+    one: half of what was too much for an answer to end."""
+    cut = [
+        len(names)
+        for names, reply in zip(asked, replies, strict=True)
+        if reply.finish_reason == "length"
+    ]
+    return max(1, min([most, *(n // 2 for n in cut)]))
 
 
 def read_rules(reply: str, names: Sequence[str]) -> dict[str, str]:
@@ -177,13 +207,31 @@ def read_verdicts(reply: str, names: Sequence[str]) -> dict[str, bool]:
 
 
 def _read(reply: str, what: str, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    try:
-        data = orjson.loads(reply[reply.find("{") : reply.rfind("}") + 1])
-    except orjson.JSONDecodeError:
-        return {}
-    items = data.get(what) if isinstance(data, dict) else None
+    items = _items_of(reply, what)
     answers: dict[str, list[dict[str, Any]]] = {}
     for item in items if isinstance(items, list) else []:
         if isinstance(item, dict):
             answers.setdefault(str(item.get("id")), []).append(item)
     return {name: answers[name][0] for name in names if len(answers.get(name, ())) == 1}
+
+
+def _items_of(reply: str, what: str) -> Any:
+    """What stands under `what`; of an answer that was cut, the items that are whole."""
+    try:
+        data = orjson.loads(reply[reply.find("{") : reply.rfind("}") + 1])
+        return data.get(what) if isinstance(data, dict) else None
+    except orjson.JSONDecodeError:
+        pass
+    items: list[Any] = []
+    at = reply.find("{", reply.find(f'"{what}"'))
+    while at > 0:
+        try:
+            item, end = _DECODER.raw_decode(reply, at)
+        except (ValueError, RecursionError):
+            break
+        items.append(item)
+        at = reply.find("{", end)
+    return items
+
+
+_DECODER = json.JSONDecoder()

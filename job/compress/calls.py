@@ -1,8 +1,9 @@
 """The calls that make a run's instructions shorter, before its first record is asked about.
 
 Invariant: shortening never fails a run: where the provider cannot be asked, the text is used as it
-was written. What came of it otherwise is kept under the hash of the text and the model, so the same
-text is shortened once, and told in the same words by every run.
+was written; so it is, and the next run asks again, where the model leaves rules out. What came of
+it otherwise is kept under the hash of the text and the model, so the same text is shortened once,
+and told in the same words by every run.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import time
 from dataclasses import dataclass, field, replace
 
 from job.analyse.analyst import AnalyseSettings
-from job.compress.outcome import LONG_CHARACTERS, Outcome, decode, encode, kept_name
+from job.compress.outcome import LONG_CHARACTERS, NOT_KEPT, Outcome, decode, encode, kept_name
 from job.compress.shorten import Shortener
 from job.config import Settings
 from job.progress import BusyClock
@@ -51,7 +52,7 @@ class InstructionCalls:
         name = kept_name(own, ask.best_model)
         kept = decode(await store.learned(name, ask.since), own)
         outcome = kept or await self._ask(own)
-        if outcome.reason != "provider":
+        if outcome.reason not in NOT_KEPT:
             # Kept anew, too: what is used must not be forgotten (keep_days), or be worded anew.
             await store.keep_learned(name, encode(outcome))
         return outcome

@@ -29,7 +29,9 @@ LEAST_SAVING = 0.05
 Reason = Literal["short", "lost", "unanswered", "judged", "saves_nothing", "provider"]
 """Why the text is used as it was written: it is not long; a rule did not survive the check; the
 model left a rule out; it found a short form to say something else; there is too little to save; the
-provider could not be asked (only this is not kept)."""
+provider could not be asked."""
+NOT_KEPT = ("unanswered", "provider")
+"""Reasons that say nothing of the text: the next run may have an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +67,11 @@ def encode(outcome: Outcome) -> bytes:
 
 def decode(value: bytes | None, own: str) -> Outcome | None:
     """The outcome for the text `own` that was kept; None for nothing, and for bytes that are none
-    (a damaged store)."""
+    (a damaged store) or that should not have been kept."""
     try:
         data = orjson.loads(value or b"")
+        if data["reason"] in NOT_KEPT:
+            return None
         text = own if data["reason"] is not None else data["short"]
         if not (isinstance(text, str) and text):
             return None

@@ -13,7 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from job.compress.asking import (
+    MOST_RULES,
     Room,
+    halved,
     judge_requests,
     read_rules,
     read_verdicts,
@@ -27,10 +29,10 @@ from job.progress import BusyClock
 from job.text import language
 from serve.ask import tokens
 from serve.ask.ask import Asker
-from serve.ask.contract import Request
+from serve.ask.contract import Reply, Request
 
 ROUNDS = 2
-"""Rules whose short form does not pass are asked about once more."""
+"""What does not pass, and what has no answer, is asked about once more."""
 _NO_ANSWER = "no answer"
 _MARK = re.compile(r"^(?:[-*+•]\s+|[，,；;、。]\s*)+")
 _END = re.compile(r"[.!。！；;\s]+$")
@@ -66,14 +68,15 @@ class Shortener:
         if tries.wrong:
             name = next(iter(tries.wrong))
             silent = all(said == [_NO_ANSWER] for said in tries.wrong.values())
-            reason: Reason = "unanswered" if silent else "lost"
+            lost: Reason = "unanswered" if silent else "lost"
             made = [tries.short[name]] if name in tries.short else []
-            return Outcome(own, reason, (rules[name], *made), tries.asked)
+            return Outcome(own, lost, (rules[name], *made), tries.asked)
         changed = {name: text for name, text in tries.short.items() if text != rules[name]}
         judged = await self._judge_all({n: (rules[n], text) for n, text in changed.items()}, spoken)
         for name, same in judged.items():
             if not same:
-                return Outcome(own, "judged", (rules[name], changed[name]), tries.asked)
+                reason: Reason = "unanswered" if same is None else "judged"
+                return Outcome(own, reason, (rules[name], changed[name]), tries.asked)
         by_place = {places[int(name) - 1]: changed[name] for name in judged}
         text = join(pieces, by_place)
         if tokens.count(text) > (1 - LEAST_SAVING) * tokens.count(own):
@@ -82,33 +85,40 @@ class Shortener:
 
     async def _shorten_all(self, rules: Mapping[str, str], spoken: Language) -> Tries:
         tries = Tries()
-        wanted = rules
+        wanted, most = rules, MOST_RULES
         for _ in range(ROUNDS):
-            requests = shorten_requests(wanted, tries.wrong, spoken, self._room())
+            requests = shorten_requests(wanted, tries.wrong, spoken, self._room(), most)
             tries.wrong = {name: [_NO_ANSWER] for _, names in requests for name in names}
             tries.asked = max(tries.asked, len(tries.wrong))
-            for (_, names), reply in zip(requests, await self._ask_all(requests), strict=True):
-                for name, text in read_rules(reply, names).items():
+            replies = await self._ask_all(requests)
+            for (_, names), reply in zip(requests, replies, strict=True):
+                for name, text in read_rules(reply.text, names).items():
                     tries.short[name] = _tidy(text, rules[name])
                     tries.wrong[name] = flaws(rules[name], tries.short[name])
             tries.wrong = {name: found for name, found in tries.wrong.items() if found}
             if not tries.wrong:
                 break
             wanted = {name: rules[name] for name in tries.wrong}
+            most = halved([names for _, names in requests], replies, most)
         return tries
 
     async def _judge_all(
         self, pairs: Mapping[str, tuple[str, str]], spoken: Language
-    ) -> dict[str, bool]:
-        """Whether each of the pairs that there is room for says the same; False where the model
-        does not say."""
+    ) -> dict[str, bool | None]:
+        """Whether each of the pairs that there is room for says the same; None where the model
+        does not say, asked twice."""
         requests = judge_requests(pairs, spoken, self._room())
-        judged = {name: False for _, names in requests for name in names}
-        for (_, names), reply in zip(requests, await self._ask_all(requests), strict=True):
-            judged |= read_verdicts(reply, names)
+        judged: dict[str, bool | None] = {name: None for _, names in requests for name in names}
+        for _ in range(ROUNDS):
+            replies = await self._ask_all(requests)
+            for (_, names), reply in zip(requests, replies, strict=True):
+                judged |= read_verdicts(reply.text, names)
+            missing = {name: pairs[name] for name, same in judged.items() if same is None}
+            most = halved([names for _, names in requests], replies, MOST_RULES)
+            requests = judge_requests(missing, spoken, self._room(), most)
         return judged
 
-    async def _ask_all(self, requests: Sequence[tuple[Request, list[str]]]) -> list[str]:
+    async def _ask_all(self, requests: Sequence[tuple[Request, list[str]]]) -> list[Reply]:
         asked = [asyncio.ensure_future(self._ask(request)) for request, _ in requests]
         try:
             return list(await asyncio.gather(*asked))
@@ -117,11 +127,10 @@ class Shortener:
                 task.cancel()
             await asyncio.gather(*asked, return_exceptions=True)
 
-    async def _ask(self, request: Request) -> str:
+    async def _ask(self, request: Request) -> Reply:
         with self.busy.running():
             lease = await self.asker.acquire("fast", request.estimate_in + request.max_output)
-            reply = await self.asker.ask(request, lease)
-        return reply.text
+            return await self.asker.ask(request, lease)
 
     def _room(self) -> Room:
         return Room(self.asker.provider.context, self.asker.provider.max_output)

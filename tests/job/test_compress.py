@@ -118,6 +118,26 @@ def test_a_model_that_leaves_rules_out_is_not_believed() -> None:
     outcome, _ = shortened_by(rules, forgets_rules=14)
     assert (outcome.text, outcome.reason) == (rules, "unanswered")
     assert outcome.detail == ("Please note that the thing called a is normal",)
+    # The next run asks again.
+    assert decode(encode(outcome), rules) is None
+
+
+@pytest.mark.parametrize("cut", [1, 2], ids=["shortening", "judging"])
+@pytest.mark.parametrize("own", [ENGLISH, CHINESE])
+def test_an_answer_that_was_cut_is_asked_for_in_halves(own: str, cut: int) -> None:
+    outcome, counts = shortened_by(own, fault_schedule={cut: "cut"})
+    assert outcome.reason is None, outcome
+    assert 3 <= counts.requests <= 4
+
+
+def test_an_answer_has_room_for_another_tokenizer_and_some_thought() -> None:
+    rules = {str(n): f"请务必注意编号 {n} 的报错视为正常，不得忽略" for n in range(30)}
+    for room in (Room(8192, None), Room(8192, 1000)):
+        for request, names in shorten_requests(rules, {}, "zh", room):
+            answer = {"rules": [{"id": name, "text": rules[name]} for name in names]}
+            whole = tokens.count(orjson.dumps(answer).decode())
+            assert request.max_output > 1.5 * whole
+            assert request.max_output <= (room.max_output or room.context)
 
 
 def test_short_instructions_are_not_asked_about() -> None:
@@ -190,6 +210,9 @@ REPLIES: list[tuple[Mapping[str, Any] | str, dict[str, str]]] = [
     ("", {}),
     ('```json\n{"rules": [{"id": "2", "text": "b"}]}\n```', {"2": "b"}),
     ('{"rules": [{"id": "1", "te', {}),
+    ('{"rules": [{"id": "1", "text": "a {b}"}, {"id": "2", "te', {"1": "a {b}"}),
+    ('{"rules": [{"id": "1", "text": "a"}, {"id": "1", "text": "b"}, {"id"', {}),
+    ('{"rules": ' + '[{"id":' * 9000, {}),
 ]
 
 
