@@ -56,9 +56,10 @@ def parts(cost: Mapping[str, Any], words: Words) -> list[tuple[str, Rows]]:
 
 
 def cap_notice(report: Mapping[str, Any], words: Words) -> str | None:
-    """That the run is partial because it may spend no more; None where it is not."""
+    """That the run is partial because it may spend no more; None where it is not, or where what it
+    has spent cannot be read any more."""
     cost, ledger = report["cost"], report["ledger"]
-    if not cost.get("capped"):
+    if not cost.get("capped") or cost["cost"] is None:
         return None
     return words(
         "notice_capped",

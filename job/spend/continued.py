@@ -33,7 +33,7 @@ def go_on(folder: RunFolder, journal: Path, capped: bool) -> tuple[str, str]:
     held = _held(folder)
     last, lacks = held.get("command"), is_lacking(folder)
     if kept_in != str(journal):
-        if last is not None and _has_spent(Path(kept_in), run):
+        if _has_spent(Path(kept_in), run):
             raise UsageError(
                 f"what this run has spent is written down in {kept_in}, not in {journal}. Name the "
                 f"--answers of its first command, or {BEGIN_ANEW}"

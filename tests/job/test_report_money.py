@@ -110,3 +110,5 @@ def test_a_cap_that_was_reached_is_said_first_with_its_amount_and_what_to_do() -
     assert "higher --max-spend goes on" in said
     assert "5.00 CNY" in str(cap_notice(report, Words("zh")))
     assert cap_notice(report | {"cost": COST | {"capped": False}}, Words("en")) is None
+    # The account was damaged after the cap was reached.
+    assert cap_notice(report | {"cost": COST | {"cost": None}}, Words("en")) is None
