@@ -39,6 +39,7 @@ from job.estimates.kept import Earlier, decode_kept, earlier_of
 from job.fold.folding import start_shards
 from job.intake import Intake
 from job.ledger import read_manifests, sum_counts
+from job.pack.held import BLOCK_RECORDS, blocks_at_once
 from job.pack.packing import Fit
 from job.pipeline import read_everything
 from job.planning import RunPlan, open_answers, plan_run
@@ -191,7 +192,8 @@ class _Asked:
             learning.begin_with(earlier)
             recalled = None if self.settings.fresh or (told and told.pending) else store
             to_ask = self._to_ask(blocks, ask, recalled, canary.digests)
-            packs = PlannedPacks(to_ask, ask, self.fit, answers, learning.size)
+            held = blocks_at_once(self.provider, self.settings.pack_tokens) * BLOCK_RECORDS
+            packs = PlannedPacks(to_ask, ask, self.fit, answers, learning.size, held=held)
             sent = [*canary.packed, *Asking(limits).run(packs)]
         naming = naming_calls(answers.issues, ask.language, around.naming, ask.best_model)
         took = around_of(around, sum(answers.records.values()), time.monotonic() - began)

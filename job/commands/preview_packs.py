@@ -20,13 +20,12 @@ from job.analyse.tiers import first_tier
 from job.commands.preview_answers import AnswerTokens
 from job.commands.preview_asking import Call
 from job.pack.cost import Pack
+from job.pack.held import BLOCK_RECORDS, LEAST_BLOCKS
 from job.pack.packing import Fit, Item, Window, make_item
 from job.pack.size import PackSize
 from job.records import Lane, Record
 from serve.ask.contract import Class, Request
 
-WINDOW_RECORDS = 4096
-"""Records that wait to be packed at a time, as in a run."""
 ENVELOPE_TOKENS = 4
 """What an answer holds beside its records."""
 _ROUNDING = 1e-6
@@ -38,7 +37,8 @@ _LANES: dict[Class, Lane] = {"fast": "fast", "slow": "slow"}
 class PlannedPacks:
     """The calls of a run (`preview_asking.Calls`). `records`: those to ask, in the order of
     reading; `size` finds the size of packs as it will in the run, None in single mode; `packs`
-    counts calls by lane; `first`: the request that is sent first."""
+    counts calls by lane; `first`: the request that is sent first; `held`: records that wait to be
+    packed at a time, as in a run."""
 
     records: Iterator[Record]
     ask: AskSettings
@@ -47,6 +47,7 @@ class PlannedPacks:
     size: PackSize | None = None
     packs: Counter[Lane] = field(default_factory=Counter)
     first: Request | None = None
+    held: int = LEAST_BLOCKS * BLOCK_RECORDS
     _window: Window = field(init=False)
     _read: bool = False
     _tokens: dict[Item, float] = field(default_factory=dict)
@@ -144,7 +145,7 @@ class PlannedPacks:
         self.fit.wire = self.size.wire
 
     def _fill(self) -> None:
-        while not self._read and len(self._window) < WINDOW_RECORDS:
+        while not self._read and len(self._window) < self.held:
             record = next(self.records, None)
             if record is None:
                 self._read = True

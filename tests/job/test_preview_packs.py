@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -101,3 +101,19 @@ def test_answers_longer_than_there_is_room_for_are_foreseen_to_be_asked_in_halve
     assert len(again) >= 4
     asked = sum(answers.records.values()) * (14 + 3 * 51)
     assert asked <= sum(call.tokens_out for call in calls) <= 1.5 * asked
+
+
+def test_records_wait_as_many_at_a_time_as_in_a_run() -> None:
+    read = 0
+
+    def reading() -> Iterator[Record]:
+        nonlocal read
+        for each in day(40):
+            read += 1
+            yield each
+
+    packs = PlannedPacks(
+        reading(), AskSettings("simulated", "en"), a_fit(), AnswerTokens("en"), held=30
+    )
+    packs.reserve("fast")
+    assert read == 30
