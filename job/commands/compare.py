@@ -151,7 +151,7 @@ async def _ask(trial: Trial, drawn: Drawn, purse: Purse, watch: Watch | None, sa
     with tempfile.TemporaryDirectory(prefix="fupan-compare-") as folder:
         spend = SpendHost(Path(folder) / SPEND_FILE, purse)
         try:
-            return await trial.ask(drawn.records, permits, spend, watch, say)
+            return await trial.ask(drawn.records, permits, spend, watch, say, drawn.distinct)
         finally:
             spend.close()
 

@@ -14,7 +14,7 @@ from typing import Any
 from job.compare.agreement import Agreement, agreement, pairs_of, share, texts_to_place
 from job.compare.meaning import Aspect, Meaning
 from job.compare.positions import Fade, Place, Seen, by_bin, by_position, find_fade
-from job.compare.verdict import Agreed, Grown, Verdict, decide
+from job.compare.verdict import Agreed, Grown, Tried, Verdict, decide
 from job.records import Result, Via
 from serve.ask.ask import CallCounts
 
@@ -25,7 +25,8 @@ _ENDS_WORSE: tuple[Via, Via] = ("failed", "review")
 class Side:
     """What one way of asking gave. `places`: where records stood in packs when they were first
     asked about, by id; none for records asked alone or in parts. `seconds`: from the first request
-    to the last answer; `money`: None where no price is known."""
+    to the last answer; `money`: None where no price is known; `short_packs`: a run of more records
+    has longer packs, since each of these ended for want of records."""
 
     name: str
     results: Sequence[Result]
@@ -34,6 +35,7 @@ class Side:
     seconds: float
     money: Decimal | None = None
     currency: str = ""
+    short_packs: bool = False
 
     def count(self, via: Via) -> int:
         """Records that ended so."""
@@ -111,7 +113,9 @@ def compare(
     fade = find_fade(seen)
     agreed = Agreed(both.agreeing, len(both.same), noise.agreeing, len(noise.same))
     failed, review = (_grown(first, second, via) for via in _ENDS_WORSE)
-    verdict = decide(fade, failed, review, agreed, both_packed=bool(first.places))
+    longest = max((place.size for place in second.places.values()), default=0)
+    tried = Tried(longest, second.short_packs, both=bool(first.places))
+    verdict = decide(fade, failed, review, agreed, tried)
     return Comparison(first, second, again, both, noise, seen, fade, verdict, about or {})
 
 

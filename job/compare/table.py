@@ -24,6 +24,7 @@ _ADVICE = {
     "differs": "keep the first way, or look at what differs before you change",
     "maybe_differs": "compare more records: --share",
     "too_few": "compare more records: --share",
+    "short_packs": "compare more records, so that packs are as long as those of a run: --share",
 }
 
 

@@ -28,6 +28,7 @@ Reason = Literal[
     "differs",
     "maybe_differs",
     "too_few",
+    "short_packs",
 ]
 LEAST_RECORDS = 40
 """Records that both sides answered; from fewer nothing follows."""
@@ -40,10 +41,10 @@ MORE_REVIEW = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What follows. `position` of `longest`, `before`, `after`: where answers fade, where that is
-    the reason; of any other reason `before` is what the first side has and `after` the second (of
-    agreement: what the first has with itself, and the second with it). `records`: that both sides
-    answered."""
+    """What follows. `position`, `before`, `after`: where answers fade, where that is the reason; of
+    any other reason `before` is what the first side has and `after` the second (of agreement: what
+    the first has with itself, and the second with it). `longest`: records in the longest pack that
+    was tried, None without packs. `records`: that both sides answered."""
 
     word: Word
     reason: Reason
@@ -98,22 +99,34 @@ class Agreed:
     itself_of: int
 
 
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """Records in the longest pack of the second side (0: no packs). `short`: a run has longer ones,
+    since none of these was full; `both`: the first side was asked in packs too."""
+
+    longest: int = 0
+    short: bool = False
+    both: bool = False
+
+
+NO_PACKS = Tried()
+
+
 def decide(
-    fade: Fade | None, failed: Grown, review: Grown, agreed: Agreed, both_packed: bool = False
+    fade: Fade | None, failed: Grown, review: Grown, agreed: Agreed, tried: Tried = NO_PACKS
 ) -> Verdict:
     """The verdict; the first reason that holds is given, the one that says most about what to do
-    before the others. `both_packed`: the first side was asked in packs too."""
-    word, reason, before, after = _reason(fade, failed, review, agreed, both_packed)
-    if fade is not None and reason in ("fades", "one_fades"):
-        return Verdict(word, reason, before, after, fade.position, fade.longest, agreed.of)
-    return Verdict(word, reason, before, after, records=agreed.of)
+    before the others."""
+    word, reason, before, after = _reason(fade, failed, review, agreed, tried)
+    position = fade.position if fade and reason in ("fades", "one_fades") else None
+    return Verdict(word, reason, before, after, position, tried.longest or None, agreed.of)
 
 
 def _reason(
-    fade: Fade | None, failed: Grown, review: Grown, agreed: Agreed, both_packed: bool
+    fade: Fade | None, failed: Grown, review: Grown, agreed: Agreed, tried: Tried
 ) -> tuple[Word, Reason, float, float]:
     if fade is not None and fade.found:
-        return "bad", "one_fades" if both_packed else "fades", fade.before, fade.after
+        return "bad", "one_fades" if tried.both else "fades", fade.before, fade.after
     if failed.beyond(MORE_FAILED):
         return "bad", "more_failed", failed.first / failed.of, failed.second / failed.of
     if review.beyond(MORE_REVIEW):
@@ -121,6 +134,8 @@ def _reason(
     if min(agreed.of, agreed.itself_of) < LEAST_RECORDS:
         return "undecided", "too_few", 0.0, 0.0
     own, other = agreed.itself / agreed.itself_of, agreed.same / agreed.of
+    if own - other <= TOLERATED and tried.short:
+        return "undecided", "short_packs", own, other
     if own - other <= TOLERATED:
         return "good", "alike", own, other
     if least_difference(agreed.itself, agreed.itself_of, agreed.same, agreed.of) > 0:

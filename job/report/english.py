@@ -89,8 +89,7 @@ WORDS = {
     "trial_maybe_differs": "{after} of the answers are the same, {before} when the model is asked"
     " twice, which may be chance",
     "trial_short_packs": "{after} of the answers are the same, {before} when the model is asked"
-    " twice, but only packs of up to {longest} records were tried, and those of a run hold about"
-    " {full}",
+    " twice, but only packs of up to {longest} records were tried: the run has longer ones",
     "trial_too_few": "only {n} record could be compared|only {n} records could be compared",
     "actions": "Do first",
     "more_actions": "{n} more below|{n} more below",

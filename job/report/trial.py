@@ -19,6 +19,7 @@ _KEYS = {
     "differs": "trial_differs",
     "maybe_differs": "trial_maybe_differs",
     "too_few": "trial_too_few",
+    "short_packs": "trial_short_packs",
 }
 
 

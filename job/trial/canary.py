@@ -55,7 +55,15 @@ class Canary:
 
     def facts(self) -> dict[str, Any]:
         """For run.json and timing.json: the verdict, what it comes from, the mode chosen."""
-        names = ("verdict", "reason", "before", "after", "position", "longest_pack", "records")
+        names = (
+            "verdict",
+            "reason",
+            "before",
+            "after",
+            "position",
+            "longest_pack",
+            "records",
+        )
         calls = sum(
             self.found[side]["calls"]["requests"] for side in ("first", "second", "first_again")
         )
@@ -136,7 +144,7 @@ async def _ask(trial: Trial, drawn: Drawn, analyst: AnalyseSettings) -> Sides:
     permits = RayPermits(provider.base_url, key_variable(provider), provider.limits.to_limits())
     spend = RaySpend(analyst.spend)
     watch = _posting(analyst, spend, drawn.distinct)
-    return await trial.ask(drawn.records, permits, spend, watch)
+    return await trial.ask(drawn.records, permits, spend, watch, of=drawn.distinct)
 
 
 def _posting(analyst: AnalyseSettings, spend: RaySpend, records: int) -> Watch:

@@ -18,7 +18,6 @@ from job.compare.meaning import Meaning
 from job.embed import open_embedder
 from job.records import Record
 from job.themes.calibrate import space_of
-from job.trial.draw import drawn_of
 from job.trial.kept import Kept
 from job.trial.ways import Watch, Way, ask_way
 from serve.ask.limiter_host import Permits
@@ -52,17 +51,18 @@ class Trial:
         spend: Spend,
         watch: Watch | None = None,
         say: Say = lambda words: None,
+        of: int = 0,
     ) -> Sides:
         """What the first way gives, the second, and the first again about a part. Raises as
         `ask_way` does. The second comes first: it is the cheap one, and the new one."""
         say(f"asking {len(records):,} records: {self.second.name}")
-        second = await self._ask(self.second, records, permits, spend, watch)
+        second = await self._ask(self.second, records, permits, spend, watch, of)
         say(f"asking the same {len(records):,} records: {self.first.name}")
-        first = await self._ask(self.first, records, permits, spend, watch)
+        first = await self._ask(self.first, records, permits, spend, watch, of)
         part = records[: part_of(len(records))]
         say(f"asking {len(part):,} of them once more: {self.first.name}")
         once_more = replace(self.first, name=f"{self.first.name} again")
-        return first, second, await self._ask(once_more, part, permits, spend, watch)
+        return first, second, await self._ask(once_more, part, permits, spend, watch, of)
 
     async def _ask(
         self,
@@ -71,15 +71,10 @@ class Trial:
         permits: Permits,
         spend: Spend,
         watch: Watch | None,
+        of: int,
     ) -> Side:
         store = self.kept.setdefault(way.name, self.keeping(way.name))
-        return await ask_way(way, records, permits, spend, store, watch)
-
-
-def calls_foretold(share: float, distinct: int) -> int:
-    """Calls one by one of a trial in both modes, of a `share` (0 to 1) of so many records."""
-    records = min(drawn_of(share, distinct), distinct)
-    return records + part_of(records)
+        return await ask_way(way, records, permits, spend, store, watch, of)
 
 
 def part_of(records: int) -> int:

@@ -18,7 +18,7 @@ from job.compare.comparison import Side
 from job.compare.positions import Place
 from job.errors import StoppedEarly, UsageError
 from job.estimates.kept import Earlier
-from job.records import Record
+from job.records import Kind, Lane, Record
 from job.spend.prices import known_prices
 from job.trial.kept import Kept, Places
 from serve.ask.contract import Usage
@@ -77,9 +77,11 @@ async def ask_way(
     spend: Spend,
     store: Kept,
     watch: Watch | None = None,
+    of: int = 0,
 ) -> Side:
-    """Ask about `records` in this way. Raises StoppedEarly, or UsageError where URL, model or key
-    are wrong, if anything ended it before each record had its answer or had failed."""
+    """Ask about `records` in this way; they stand for `of` (0: for themselves). Raises
+    StoppedEarly, or UsageError where URL, model or key are wrong, if anything ended it before each
+    record had its answer or had failed."""
     known = known_prices(way.provider, way.ask.tiers)
     prices = {model: one.prices for model, one in known.items()}
     meter = Meter(spend, prices)
@@ -115,6 +117,7 @@ async def ask_way(
         dispatcher.progress.busy,
         meter.total if prices else None,
         next(iter(prices.values())).currency if prices else "",
+        of > len(records) and _all_short(store.places, records),
     )
 
 
@@ -128,3 +131,12 @@ async def _keep_looking(name: str, dispatcher: Dispatcher, watch: Watch | None) 
 def _by_record(places: Places, records: Sequence[Record]) -> Mapping[str, Place]:
     """In the order of `records`, not that of the answers."""
     return {r.id: places.held[r.id] for r in records if r.id in places.held}
+
+
+def _all_short(places: Places, records: Sequence[Record]) -> bool:
+    """Whether there were packs, and each held all records of its kind: none was full then."""
+    packs: dict[tuple[Kind, Lane], set[int]] = {}
+    for record in records:
+        if record.id in places.held:
+            packs.setdefault((record.kind, record.lane), set()).add(places.held[record.id].pack)
+    return bool(packs) and all(len(of_kind) == 1 for of_kind in packs.values())

@@ -18,7 +18,7 @@ from job.report.words import Language, Words
 from job.run_folder import RunFolder
 from job.storage.place import Place as Folder
 from job.trial.canary import Canary, kept_canary
-from job.trial.trial import calls_foretold, part_of
+from job.trial.trial import part_of
 from job.write import write_json
 from serve.ask.ask import CallCounts
 from tests.job.make import record
@@ -99,13 +99,14 @@ def test_every_reason_has_words(language: Language, reason: str) -> None:
         "before": 0.99,
         "after": 0.25,
         "position": 25,
-        "longest_pack": 40,
+        "longest_pack": 17,
         "records": 120,
     }
     words = reason_in_words(verdict, Words(language))
     assert "{" not in words
     assert "None" not in words
     assert ("25" in words) == (reason != "too_few")
+    assert ("17" in words) == (reason in ("fades", "one_fades", "short_packs"))
 
 
 def test_only_a_bad_canary_stands_on_top_of_the_report() -> None:
@@ -128,8 +129,5 @@ def test_the_table_shows_what_the_verdict_rests_on() -> None:
     assert "--mode single" in lines[-1]
 
 
-def test_what_a_canary_will_ask_one_by_one_is_foretold() -> None:
-    assert calls_foretold(0.1, 3000) == 300 + 60
-    assert calls_foretold(0.1, 20) == 20 + 20
-    assert calls_foretold(0.1, 10_000_000) == 2000 + 200
-    assert part_of(100) == 60
+def test_a_fifth_is_asked_twice_and_no_less_than_sixty() -> None:
+    assert [part_of(n) for n in (20, 100, 600, 10_000)] == [20, 60, 120, 200]

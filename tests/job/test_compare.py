@@ -16,7 +16,7 @@ from job.compare.comparison import Side, compare
 from job.compare.matching import match_issues
 from job.compare.meaning import Aspect, Meaning
 from job.compare.positions import Fade, Place
-from job.compare.verdict import Agreed, Grown, decide
+from job.compare.verdict import Agreed, Grown, Tried, decide
 from job.records import Issue, Kind, Outcome, Result, Via
 from serve.ask.ask import CallCounts
 from tests.job.make import record
@@ -177,9 +177,21 @@ def test_what_follows(failed: Grown, review: Grown, agreed: Agreed, word: str, r
     assert (verdict.word, verdict.reason) == (word, reason)
 
 
+@pytest.mark.parametrize(
+    ("longest", "short", "word"), [(17, True, "undecided"), (40, False, "good"), (0, False, "good")]
+)
+def test_packs_that_were_not_as_long_as_those_of_a_run_prove_nothing(
+    longest: int, short: bool, word: str
+) -> None:
+    verdict = decide(None, NOTHING, NOTHING, ALL_SAME, Tried(longest, short))
+    assert (verdict.word, verdict.longest) == (word, longest or None)
+    assert (verdict.reason == "short_packs") == (word == "undecided")
+
+
 def test_fading_is_the_first_reason_and_says_where() -> None:
     fade = Fade(position=20, longest=41, before=0.99, after=0.1, p=0.0005)
-    verdict = decide(fade, Grown(0, 30, 0, 30, 100), NOTHING, Agreed(40, 100, 60, 60))
+    agreed = Agreed(40, 100, 60, 60)
+    verdict = decide(fade, Grown(0, 30, 0, 30, 100), NOTHING, agreed, Tried(41))
     assert verdict.as_json() == {
         "verdict": "bad",
         "reason": "fades",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from job.clean.cleaner import CleanSettings
 from job.errors import StoppedEarly, UsageError
 from job.mask.masking import Masker
 from job.read import plan_inputs
+from job.records import Kind
 from job.trial import draw as drawing
 from job.trial.draw import Drawn, draw
 from job.trial.trial import part_of
@@ -61,6 +63,25 @@ def test_honest_packs_are_good_and_every_call_is_counted() -> None:
     assert money == stats["prompt_tokens"] + 2 * stats["completion_tokens"]
     assert {place.size for place in packed.places.values()} != {1}
     assert single.places == {}
+
+
+@pytest.mark.slow
+def test_packs_of_few_records_are_no_proof_for_long_ones() -> None:
+    records = day(50)
+    kinds: tuple[Kind, ...] = ("operation", "feedback", "conversation")
+    mixed = [replace(each, kind=kinds[n % 3]) for n, each in enumerate(records)]
+    with SimulatedProvider(provider_settings(fades_from=20, fades_as="wrong")) as server:
+        _, sides = ask_both(server, mixed, of=500)
+    found = compared(sides).verdict
+    assert (found.word, found.reason, found.longest) == ("undecided", "short_packs", 17)
+
+
+@pytest.mark.slow
+def test_a_tenth_of_a_day_has_packs_as_long_as_the_day() -> None:
+    with SimulatedProvider(provider_settings()) as server:
+        _, sides = ask_both(server, day(300), of=3000)
+    found = compared(sides).verdict
+    assert (found.word, found.reason) == ("good", "alike")
 
 
 @pytest.mark.slow

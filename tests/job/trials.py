@@ -82,14 +82,14 @@ def make_trial(base_url: str, modes: tuple[Mode, Mode] = ("single", "packed")) -
 
 
 def ask_both(
-    server: SimulatedProvider, records: Sequence[Record], spend: NoCap | None = None
+    server: SimulatedProvider, records: Sequence[Record], spend: NoCap | None = None, of: int = 0
 ) -> tuple[Trial, Sides]:
     """Both modes asked about `records`."""
     trial = make_trial(server.base_url)
 
     async def ask() -> Sides:
         permits = InProcessPermits(Limits(max_concurrency=16))
-        return await trial.ask(records, permits, spend or NoCap())
+        return await trial.ask(records, permits, spend or NoCap(), of=of)
 
     return trial, asyncio.run(ask())
 
