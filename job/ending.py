@@ -32,6 +32,8 @@ def why_stopped(view: View, ledger: dict[str, Any], cap: str = "") -> str | None
     whatever the reason. `cap`: the words for a cap that was reached, be it for some of the models.
     """
     if view.stop is None and ledger["unasked"]:
+        if view.asking.late:
+            return REACHED
         refused = (view.facts.get("spend") or {}).get("refused")
         return cap if refused else "not every record was asked"
     if view.stop in (REACHED, cap) and not ledger["unasked"]:

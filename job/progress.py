@@ -22,7 +22,8 @@ from serve.ask.ask import CallCounts
 class Progress:
     """How far the asking is. `first`, `last`: when the first and the last answer came (seconds of
     the wall clock); `busy`: seconds in which a call was in flight or waited for its permit;
-    `from_store`: records whose answer was there already, those to be reviewed among them."""
+    `from_store`: records whose answer was there already, those to be reviewed among them; `late`:
+    packs that were left out, since they would have ended after the deadline."""
 
     answered: int = 0
     recalled: int = 0
@@ -38,6 +39,7 @@ class Progress:
     packs: int = 0
     packed_records: int = 0
     splits: int = 0
+    late: int = 0
     first: float | None = None
     last: float | None = None
     busy: float = 0.0

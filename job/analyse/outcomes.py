@@ -182,9 +182,9 @@ class Outcomes:
             self._own(piece, entry)
             self.waiting.push(piece)
 
-    def leave(self, item: Item) -> None:
+    def leave(self, item: Item, reason: str | None = None) -> None:
         """End the record of `item` unasked, or with a usable answer to it that was paid for, once
-        that is stored (`settle`)."""
+        that is stored (`settle`). `reason`: why, None: as all that is left."""
         entry = self._owners.pop(item, None)
         if entry is None:
             return
@@ -195,7 +195,7 @@ class Outcomes:
                 self._finishing.add(task)
                 task.add_done_callback(self._finishing.discard)
         else:
-            entry.leave_unasked(str(self.stopped or self.capped))
+            entry.leave_unasked(str(reason or self.stopped or self.capped))
             self._drop(entry)
 
     async def _finish_drafted(self) -> None:

@@ -123,13 +123,12 @@ class TimeLeft:
         self._recent.setdefault(cls, deque(maxlen=_RECENT)).append(seconds)
 
     def allows(self, cls: Class, guess: float, now: float) -> bool:
-        """Whether a call begun `now` is expected to end in time. `guess`: what it takes, where
-        none of its class was seen yet."""
+        """Whether a call begun `now` is expected to end in time. `guess`: what it takes by its own
+        lane and tokens, where none of its class was seen yet, and where it asks again: what others
+        asked again says nothing of that."""
         if self.until is None:
             return True
-        # What is asked again may be any pack.
-        alike = [cls] if cls != "retry" else list(self._recent)
-        seen = [seconds for each in alike for seconds in self._recent.get(each, ())]
+        seen = self._recent.get(cls, ()) if cls != "retry" else ()
         return now + max(seen, default=guess) <= self.until
 
     def over(self, now: float) -> bool:

@@ -9,7 +9,7 @@ from job.analyse.analyst import AnalyseSettings
 from job.analyse.owner import Owner
 from job.analyse.stored import AskSettings
 from job.ending import why_stopped
-from job.progress import View
+from job.progress import Progress, View
 from job.ration.closing import naming_calls
 from job.ration.deadline import REACHED, Deadline
 from serve.ask.settings import Provider
@@ -50,3 +50,7 @@ def test_nobody_is_asked_for_names_after_any_other_stop_or_without_a_model() -> 
 def test_a_deadline_that_left_nothing_out_does_not_make_a_run_partial() -> None:
     assert why_stopped(View(stop=REACHED), {"unasked": 0}) is None
     assert why_stopped(View(stop=REACHED), {"unasked": 1}) == REACHED
+
+
+def test_packs_that_would_have_ended_too_late_are_why_a_run_is_partial() -> None:
+    assert why_stopped(View(asking=Progress(late=1)), {"unasked": 1}) == REACHED
