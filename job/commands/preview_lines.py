@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from job.commands.preview import SHOWN_FILES, Preview
+from job.commands.preview_found import SHOWN_FILES, Preview
 from job.printable import printable
 
 _UNNAMED = ("time", "kind", "text")

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from job.commands.preview import Preview
+from job.commands.preview_found import Preview
 from job.commands.preview_lines import preview_lines
 from job.compress.outcome import Outcome, Reason, encode, kept_name, saving
 from job.compress.planned import plan_instructions

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from job.after import closing_warnings, grown
-from job.commands.preview import Preview
+from job.commands.preview_found import Preview
 from job.commands.preview_lines import preview_lines
 from job.config import resolve
 from job.flags import Flags

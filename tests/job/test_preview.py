@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from job.commands.preview import Preview
 from job.commands.preview_bound import least_minutes
+from job.commands.preview_found import Preview
 from job.commands.preview_lines import preview_lines
 from serve.ask.allowance import Allowance
 from serve.ask.contract import Request
