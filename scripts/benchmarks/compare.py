@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from job.report.words import Language, Words
 from scripts.benchmarks.checks import Bar, print_table, verdict
 from scripts.benchmarks.command import run_command
 from scripts.benchmarks.provider import Provider
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class Run:
     """A run of the day: how it ended, where it is, what the provider was asked."""
 
     code: int
@@ -103,7 +104,7 @@ def _lost(found: dict[str, Any]) -> int:
     return int(found["sample"]["records"] - found["agreement"]["records"])
 
 
-def _run(workload: Workload, name: str, fades_as: str | None, *more: str) -> _Run:
+def _run(workload: Workload, name: str, fades_as: str | None, *more: str) -> Run:
     out = workload.folder / f"run-{name}"
     with _provider(workload, fades_as) as provider:
         answers = out.with_name(f"{out.name}-answers") / "answers.db"
@@ -111,16 +112,25 @@ def _run(workload: Workload, name: str, fades_as: str | None, *more: str) -> _Ru
         ended = run_command(command, workload.folder / f"run-{name}.log")
         if ended.exit_code != 0:
             print(ended.tail)
-        return _Run(ended.exit_code, out, provider.stats()["requests"])
+        return Run(ended.exit_code, out, provider.stats()["requests"])
 
 
-def _bars_of_run(run: _Run, name: str, mode: str) -> list[Bar]:
-    """The mode it went on in, whether the report says so on top, and that every call is told."""
+def bars_of_run(run: Run, name: str, mode: str) -> list[Bar]:
+    """The mode it went on in, whether the report says so on top and from where on packs fade, and
+    that every call is told."""
     if run.code != 0:
         return [Bar(f"{name}: exit code", run.code, "==", 0)]
     report = run.report
-    said = str(report["run"]["canary"]["position"]) in run.on_top if mode == "single" else False
+    position = report["run"]["canary"]["position"]
+    bars = []
+    if mode == "single":
+        beside = abs((position or 0) - _FADES_FROM)
+        bars.append(Bar(f"{name}: positions beside the true one", beside, "<=", _NEAR["wrong"]))
+        where = str(position) in run.on_top
+        bars.append(Bar(f"{name}: position on top of the report", where, "==", True))
+    said = notice_begins(report["run"]["language"]) in run.on_top
     return [
+        *bars,
         Bar(f"{name}: went on in {mode} mode", report["run"]["mode"] == mode, "==", True),
         Bar(f"{name}: said on top of the report", said, "==", mode == "single"),
         Bar(
@@ -132,12 +142,17 @@ def _bars_of_run(run: _Run, name: str, mode: str) -> list[Bar]:
     ]
 
 
+def notice_begins(language: Language) -> str:
+    """How the notice of a bad canary begins in a report."""
+    return Words(language)("notice_canary", reason="").partition(":")[0].partition("：")[0]
+
+
 def _runs(workload: Workload) -> list[Bar]:
     """The fading day without and with a canary, and the honest day with one."""
     blind = _run(workload, "fading, no canary", "wrong")
     fading = _run(workload, "fading", "wrong", "--canary", "10")
     honest = _run(workload, "honest", None, "--canary", "10")
-    bars = _bars_of_run(fading, "fading", "single") + _bars_of_run(honest, "honest", "packed")
+    bars = bars_of_run(fading, "fading", "single") + bars_of_run(honest, "honest", "packed")
     if any(run.code != 0 for run in (blind, fading, honest)):
         return [*bars, Bar("exit code without a canary", blind.code, "==", 0)]
     rows = []
