@@ -12,6 +12,7 @@ from serve.simulated import SimulatedProvider
 from serve.simulated_settings import Settings
 from tests.job.dispatching import dispatcher
 from tests.job.make import record
+from tests.job.test_dispatch import TRUTH
 
 ORDINARY = [record(f"request {n} served", level="info") for n in range(60)]
 CHATS = [record(f"user: hello {n}", kind="conversation") for n in range(20)]
@@ -80,3 +81,29 @@ async def test_a_run_that_is_not_rationed_asks_whatever_fills_a_pack() -> None:
             asking.asker.permits = InProcessPermits(Limits(max_concurrency=1))
             results = await asking.submit([*ORDINARY, *ERRORS])
     assert {result.via for result in results[:3]} == {"answered"}
+
+
+async def test_a_slow_pack_that_does_not_fit_is_left_and_the_other_lane_goes_on() -> None:
+    slow = [record(f"a long story {n}", lane="slow") for n in range(3)]
+    with SimulatedProvider(Settings(time_scale=1000)) as provider:
+        async with dispatcher(provider.base_url) as asking:
+            asking.time_left = TimeLeft(until=time.time() + 120)
+            asking.time_left.observe("slow", 600)
+            results = await asking.submit([*slow, *ORDINARY])
+            assert asking.stopped is None
+            assert asking.progress.late == 1
+    assert {(each.via, each.reason) for each in results[:3]} == {("unasked", REACHED)}
+    assert {each.via for each in results[3:]} == {"answered"}
+
+
+async def test_what_is_asked_again_fits_though_calls_of_the_other_lane_are_long() -> None:
+    weak = {"simulated": {"phrases": ["*"]}}
+    settings = Settings.model_validate({"time_scale": 1000, "truth": TRUTH, "weak_models": weak})
+    with SimulatedProvider(settings) as provider:
+        async with dispatcher(provider.base_url) as asking:
+            asking.time_left = TimeLeft(until=time.time() + 120)
+            asking.time_left.observe("slow", 600)
+            (result,) = await asking.submit([record("disk is full on host 7")])
+            assert asking.progress.late == 0
+        assert provider.stats()["requests"] == 2
+    assert result.via == "review"
