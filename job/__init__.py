@@ -1,5 +1,5 @@
 """What concerns a corpus: a day of records in, a retrospective out. `pipeline.py` and `run.py` are
-the flow:
+the flow, accounting.py is what it leaves of itself beside its results:
 
     read -> clean (mask) -> fold -> analyse -> themes -> naming -> reduce -> report
                                      `- extractive, without a model    `- history, the days before

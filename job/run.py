@@ -6,61 +6,52 @@ and a report, also when it was stopped; or an error, and a folder that the same 
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from types import FrameType
 from typing import Any
 
-import ray
 from rich.console import Console
 
+from job.accounting import Account, Asked, write_account
 from job.analyse.analyst import AnalyseSettings
-from job.answers.care import check_answers, close_account
+from job.answers.care import check_answers
 from job.asking import choose_analyst
 from job.cluster import cluster
-from job.compress.calls import instruction_calls
-from job.compress.told import compression_warnings, told
+from job.compress.calls import InstructionCalls, instruction_calls
 from job.config import Settings
-from job.ending import closing_words, exit_error, why_stopped
-from job.errors import JobError, StoppedEarly, UsageError
+from job.ending import exit_error
+from job.errors import JobError, UsageError
 from job.estimates.keep_around import keep_around
 from job.finish import finish_results, write_outcomes
 from job.fold.folding import start_shards
 from job.fold.join import join_members
 from job.history.baseline import check_baseline, earlier_themes, keep_baseline
 from job.intake import Intake
-from job.ledger import count_vias, make_ledger, read_manifests, sum_counts
 from job.lines import LineFinder
+from job.naming.calls import NamingCalls
 from job.pipeline import ask_everything
 from job.planning import RunPlan, plan_run
 from job.printable import encodable
 from job.progress import View, start_board
 from job.ration.closing import keep_closing, naming_calls
 from job.reach import check_reach
-from job.records import SliceCounts
 from job.report import write_report
 from job.run_folder import RunFolder
-from job.run_json import identity, run_json
+from job.run_json import identity
 from job.sampling import sample_bound
 from job.show import Watcher
-from job.spend.spending import account_warnings, check_journal, make_purse, money_of
+from job.spend.spending import check_journal, make_purse
 from job.storage.hold import Check
 from job.storage.place import Place
 from job.themes.grouping import group_issues, name_groups
 from job.themes.table import write_themes
 from job.timing import Stations
 from job.trial.canary import Canary, kept_canary, send_canary
+from job.watched import look, watched
 from job.write import write_json
-from serve.ask.ask import CallCounts
 from serve.ask.errors import Misconfigured
 from serve.ask.settings import api_key
-from serve.ask.spend_host import cap_words
-
-LOOK_SECONDS = 2.0
-"""The progress waits so long for the board: four looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,137 +98,130 @@ def run_job(settings: Settings, console: Console, quiet: bool) -> Finished:
         with stations.station("start_ray"):
             stack.enter_context(cluster())
             check_reach(folder, [file.location for file in plan.files], settings.provider)
-        finished = _run(settings, plan, folder, stations, watcher, still_held)
+        run = _Run(settings, plan, folder, stations, watcher, still_held, datetime.now(UTC))
+        finished = run.carry_out()
         folder.finish()
     return finished
 
 
-def _run(
-    settings: Settings,
-    plan: RunPlan,
-    folder: RunFolder,
-    stations: Stations,
-    watcher: Watcher,
-    still_held: Check,
-) -> Finished:
-    started = datetime.now(UTC)
-    board = start_board()
-    purse = make_purse(settings, folder)
-    analyst = choose_analyst(
-        settings, plan, board, folder.fresh_since() if settings.fresh else None, purse
-    )
-    shortening = instruction_calls(settings, analyst)
-    if shortening is not None:
-        with stations.station("compress"):
-            analyst = shortening()
-    bound = None
-    if settings.sample is not None:
-        with stations.station("sample"):
-            bound = sample_bound(plan.slices, plan.cleaning, settings.sample)
-    canary = _canary(settings, plan, folder, analyst, bound, purse.run, stations, watcher)
-    if canary is not None and isinstance(analyst, AnalyseSettings):
-        analyst = canary.applied(analyst)
-    intake = Intake(plan.slices, plan.cleaning, folder, start_shards(), board, bound)
-    with (
-        stations.station("ask"),
-        watcher.board(lambda: _view(board, LOOK_SECONDS), len(plan.slices)),
-        _interrupts(board),
-    ):
-        asked = ask_everything(intake, analyst)
-    view = _view(board)
-    if view.stop_code == UsageError.exit_code:
-        raise UsageError(str(view.stop))
-    still_held()
-    with stations.station("join"):
-        unfinished = [*asked, *join_members(folder)]
-    with stations.station("themes"):
-        kept = settings.answers if settings.provider is not None else None
-        earlier = earlier_themes(settings.baseline, folder.root)
-        grouped = group_issues(unfinished, earlier, kept=kept)
-    with stations.station("results"):
-        tally = finish_results(folder, unfinished, grouped.index)
-        write_outcomes(folder)
-    with stations.station("names"):
-        naming = naming_calls(analyst, view)
-        groups, names = name_groups(grouped, tally, plan.language, naming)
-        write_themes(folder.root / "themes.parquet", groups, names, grouped.space)
-    with stations.station("account"):
-        calls = view.calls + naming.counts if naming else view.calls
-        calls += shortening.counts if shortening else CallCounts()
-        ledger = make_ledger(
-            _sources(plan, folder),
-            count_vias(folder.result_files()),
-            calls,
-            money_of(settings, plan, purse),
-        )
-        stopped = why_stopped(view, ledger, cap_words(purse))
-        ledger["spend"]["capped"] = stopped == cap_words(purse)
-        write_json(folder.root / "ledger.json", ledger)
-        run = run_json(settings, plan, started, view.json_mode, stopped)
-        if canary is not None:
-            run |= {"mode": canary.mode, "canary": canary.facts()}
-        run |= told(settings, plan, shortening, view.asking.packs)
-        run["warnings"] = [
-            *compression_warnings(run),
-            *(canary.warnings() if canary else ()),
-            *closing_words(settings, plan, ledger),
-            # A run that has sent a canary recalls what it has just paid for.
-            *close_account(settings, None if canary and canary.busy else view, stations.began),
-            *account_warnings(settings, folder, purse),
-        ]
-        write_json(folder.root / "run.json", run)
-    asking = {"asking": asdict(view.asking), "limiter": view.limiter, **view.facts}
-    calls_seconds = view.asking.busy
-    if canary is not None:
-        asking["canary"] = canary.facts()
-        calls_seconds += canary.busy
-    if shortening is not None:
-        calls_seconds += shortening.busy.seconds
-    named = naming.busy.seconds if naming else 0.0
-    write_json(folder.root / "timing.json", stations.timing(calls_seconds, named, **asking))
-    still_held()
-    with stations.station("report"):
-        if settings.baseline is None:
-            keep_baseline(folder.root, None)
-        report = write_report(folder.root, LineFinder(plan.places), settings.baseline)
-    if isinstance(analyst, AnalyseSettings) and naming:
-        keep_closing(analyst.answers, ledger["records"], view, naming)
-        keep_around(analyst, view, ledger["records"], started, stations, naming)
-    write_json(folder.root / "timing.json", stations.timing(calls_seconds, named, **asking))
-    return Finished(
-        report,
-        view,
-        folder.root / "report.html",
-        exit_error(settings, ledger, stopped),
-        run["warnings"],
-    )
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run whose folder is held and whose cluster is there. `started`: when that was."""
 
+    settings: Settings
+    plan: RunPlan
+    folder: RunFolder
+    stations: Stations
+    watcher: Watcher
+    still_held: Check
+    started: datetime
 
-def _canary(
-    settings: Settings,
-    plan: RunPlan,
-    folder: RunFolder,
-    analyst: AnalyseSettings | str,
-    sampled: str | None,
-    run: str,
-    stations: Stations,
-    watcher: Watcher,
-) -> Canary | None:
-    """What a part of the records says about the mode, where the user wants to know: now, or in an
-    earlier command of this run. None also where that was stopped. `run`: what all these commands
-    share."""
-    if settings.canary is None or not isinstance(analyst, AnalyseSettings):
-        return None
-    kept = kept_canary(folder)
-    if kept is not None:
-        return kept
-    board = analyst.board
-    with (
-        stations.station("canary"),
-        watcher.board(lambda: _view(board, LOOK_SECONDS), len(plan.slices)),
-        _interrupts(board),
-    ):
-        return send_canary(settings.canary, plan, folder, analyst, sampled, run)
+    def carry_out(self) -> Finished:
+        """Ask, group, account, report."""
+        settings, plan, folder, board = self.settings, self.plan, self.folder, start_board()
+        purse = make_purse(settings, folder)
+        since = folder.fresh_since() if settings.fresh else None
+        analyst, shortening = self._told(choose_analyst(settings, plan, board, since, purse))
+        bound = self._bound()
+        canary = self._canary(analyst, bound, purse.run)
+        if canary is not None and isinstance(analyst, AnalyseSettings):
+            analyst = canary.applied(analyst)
+        written = self._ask(board, analyst, bound)
+        view = look(board)
+        if view.stop_code == UsageError.exit_code:
+            raise UsageError(str(view.stop))
+        self.still_held()
+        naming = self._group(written, analyst, view)
+        asked = Asked(purse, view, naming, shortening, canary)
+        with self.stations.station("account"):
+            began = self.stations.began
+            account = write_account(settings, plan, folder, asked, self.started, began)
+        self._write_timing(asked)
+        self.still_held()
+        report = self._report()
+        self._remember(analyst, asked, account)
+        self._write_timing(asked)
+        error = exit_error(settings, account.ledger, account.stopped)
+        return Finished(report, view, folder.root / "report.html", error, account.warnings)
+
+    def _told(
+        self, analyst: AnalyseSettings | str
+    ) -> tuple[AnalyseSettings | str, InstructionCalls | None]:
+        """`analyst` with the instructions that the model is told, and who made them shorter."""
+        shortening = instruction_calls(self.settings, analyst)
+        if shortening is None:
+            return analyst, None
+        with self.stations.station("compress"):
+            return shortening(), shortening
+
+    def _bound(self) -> str | None:
+        """The greatest id that a `--sample` keeps."""
+        if self.settings.sample is None:
+            return None
+        with self.stations.station("sample"):
+            return sample_bound(self.plan.slices, self.plan.cleaning, self.settings.sample)
+
+    def _canary(
+        self, analyst: AnalyseSettings | str, sampled: str | None, run: str
+    ) -> Canary | None:
+        """What a part of the records says about the mode, where the user wants to know: now, or in
+        an earlier command of this run. None also where that was stopped. `run`: what all these
+        commands share."""
+        share, plan = self.settings.canary, self.plan
+        if share is None or not isinstance(analyst, AnalyseSettings):
+            return None
+        kept = kept_canary(self.folder)
+        if kept is not None:
+            return kept
+        with (
+            self.stations.station("canary"),
+            watched(analyst.board, self.watcher, len(plan.slices)),
+        ):
+            return send_canary(share, plan, self.folder, analyst, sampled, run)
+
+    def _ask(self, board: Any, analyst: AnalyseSettings | str, bound: str | None) -> list[Place]:
+        """Read and ask everything; the files of results."""
+        plan = self.plan
+        intake = Intake(plan.slices, plan.cleaning, self.folder, start_shards(), board, bound)
+        with self.stations.station("ask"), watched(board, self.watcher, len(plan.slices)):
+            return ask_everything(intake, analyst)
+
+    def _group(
+        self, written: list[Place], analyst: AnalyseSettings | str, view: View
+    ) -> NamingCalls | None:
+        """Join, group and name what was `written`, and write the results; who asked for names."""
+        settings, folder, station = self.settings, self.folder, self.stations.station
+        with station("join"):
+            unfinished = [*written, *join_members(folder)]
+        with station("themes"):
+            kept = settings.answers if settings.provider is not None else None
+            earlier = earlier_themes(settings.baseline, folder.root)
+            grouped = group_issues(unfinished, earlier, kept=kept)
+        with station("results"):
+            tally = finish_results(folder, unfinished, grouped.index)
+            write_outcomes(folder)
+        with station("names"):
+            naming = naming_calls(analyst, view)
+            groups, names = name_groups(grouped, tally, self.plan.language, naming)
+            write_themes(folder.root / "themes.parquet", groups, names, grouped.space)
+        return naming
+
+    def _report(self) -> dict[str, Any]:
+        root, baseline = self.folder.root, self.settings.baseline
+        with self.stations.station("report"):
+            if baseline is None:
+                keep_baseline(root, None)
+            return write_report(root, LineFinder(self.plan.places), baseline)
+
+    def _remember(self, analyst: AnalyseSettings | str, asked: Asked, account: Account) -> None:
+        """Keep what this run took, for the deadlines and plans of later ones."""
+        if isinstance(analyst, AnalyseSettings) and asked.naming:
+            view, naming, records = asked.view, asked.naming, account.ledger["records"]
+            keep_closing(analyst.answers, records, view, naming)
+            keep_around(analyst, view, records, self.started, self.stations, naming)
+
+    def _write_timing(self, asked: Asked) -> None:
+        write_json(self.folder.root / "timing.json", asked.timing(self.stations))
 
 
 def _check_key(settings: Settings) -> None:
@@ -247,35 +231,3 @@ def _check_key(settings: Settings) -> None:
         api_key(settings.provider)
     except Misconfigured as error:
         raise UsageError(error.message) from error
-
-
-def _view(board: Any, timeout: float | None = None) -> View:
-    """What the board shows. Raises GetTimeoutError after `timeout` seconds."""
-    view: View = ray.get(board.view.remote(), timeout=timeout)
-    return view
-
-
-@contextmanager
-def _interrupts(board: Any) -> Iterator[None]:
-    """Ctrl-C or SIGTERM once ends the asking and leaves a partial report, twice the command."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        del frame
-        board.stop.remote(f"interrupted by {signal.Signals(number).name}", StoppedEarly.exit_code)
-        signal.signal(number, signal.default_int_handler)
-
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, stop) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
-
-
-def _sources(plan: RunPlan, folder: RunFolder) -> list[tuple[dict[str, Any], SliceCounts]]:
-    """How each file was understood and what it held, recounted from the manifests."""
-    held = read_manifests(folder.manifests)
-    return [
-        (facts, sum_counts(facts["source"], held.get(facts["source"], []))) for facts in plan.facts
-    ]
