@@ -81,8 +81,8 @@ class Evidence:
 
 @dataclass(slots=True)
 class Stay:
-    """The packs that came back since the present size was chosen, of that size or bigger; `bad`:
-    those that lost rows."""
+    """The packs that came back since the present size was chosen; `bad`: those that lost rows. Of
+    whatever size: where the context bounds them, all are smaller than wanted."""
 
     packs: int = 0
     bad: int = 0

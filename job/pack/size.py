@@ -113,8 +113,7 @@ class PackSize:
         if pack.tokens_out:
             self._cost.add(step, pack)
         self._tallies.setdefault(step, Tally()).add(pack)
-        if step >= self.step:
-            self._stay.add(pack.again)
+        self._stay.add(pack.again)
         if self.fixed is None:
             self._choose()
 

@@ -6,7 +6,7 @@ import pytest
 import ray
 
 from job.cluster import cluster
-from job.pipeline import BLOCK_RECORDS, in_order_of_importance
+from job.pipeline import in_order_of_importance
 from job.ration.importance import RANK
 from job.records import RECORD_SCHEMA, records_to_table
 from tests.job.make import record

@@ -57,15 +57,15 @@ async def test_packs_grow_under_a_request_limit_and_the_next_run_begins_with_the
             await answered(asking, day("second", 10))
 
 
-async def test_cut_answers_make_packs_smaller_at_once() -> None:
-    with SimulatedProvider(Settings(**FAST, fault_schedule={1: "cut", 2: "cut"})) as server:
+async def test_cut_answers_make_packs_smaller() -> None:
+    cuts = dict.fromkeys(range(1, 40), "cut")
+    with SimulatedProvider(Settings(**FAST, fault_schedule=cuts)) as server:
         async with dispatcher(server.base_url, context=16_384, limits=LIMITS) as asking:
             finding(asking)
-            await answered(asking, day("cut", 300))
+            await answered(asking, day("cut", 1000))
             size = asking.learning.size
     assert size is not None
     assert [change["tokens"] for change in size.facts()["changes"]][:2] == [5000, 4000]
-    assert sum(seen["cut"] for seen in size.facts()["by_size"]) == 2
 
 
 async def test_rows_asked_again_by_themselves_say_nothing_of_the_size() -> None:
@@ -97,7 +97,7 @@ def test_a_plan_foresees_packs_that_grow_and_rows_that_get_lost() -> None:
     assert first.fit.wire["fast"] > 5000
     # As many rows lost as an earlier run saw at the sizes that it tried.
     lossy = foreseen(here, [Pack(size, 100, 4, 5260, 3000, 4.0) for size in (5000, 6250) * 3])
-    assert lossy.fit.wire["fast"] < 5000
+    assert lossy.fit.wire["fast"] < first.fit.wire["fast"]
 
 
 def foreseen(here: Provider, seen: Sequence[Pack]) -> PlannedPacks:
