@@ -70,8 +70,8 @@ WORDS = {
     "trial_more_review": "待复核的记录变多，由 {before} 增至 {after}",
     "trial_differs": "只有 {after} 的回答相同，模型重复回答时为 {before}",
     "trial_maybe_differs": "{after} 的回答相同，模型重复回答时为 {before}，差别可能出于偶然",
-    "trial_short_packs": "{after} 的回答相同，模型重复回答时为 {before}，但只试过每批最多 {longest} 条，"
-    "正式运行的批次更大",
+    "trial_short_packs": "{after} 的回答相同，模型重复回答时为 {before}，"
+    "但只试过每批最多 {longest} 条，正式运行的批次更大",
     "trial_too_few": "只有 {n} 条记录可以比较",
     "actions": "优先处理",
     "more_actions": "另有 {n} 个见下文",

@@ -6,6 +6,7 @@ import pytest
 import ray
 
 from job.cluster import cluster
+from job.pack.held import BLOCK_RECORDS
 from job.pipeline import in_order_of_importance
 from job.ration.importance import RANK
 from job.records import RECORD_SCHEMA, records_to_table
