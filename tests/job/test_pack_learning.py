@@ -58,7 +58,7 @@ async def test_packs_grow_under_a_request_limit_and_the_next_run_begins_with_the
 
 
 async def test_cut_answers_make_packs_smaller() -> None:
-    cuts = dict.fromkeys(range(1, 40), "cut")
+    cuts: dict[int, FaultKind] = dict.fromkeys(range(1, 40), "cut")
     with SimulatedProvider(Settings(**FAST, fault_schedule=cuts)) as server:
         async with dispatcher(server.base_url, context=16_384, limits=LIMITS) as asking:
             finding(asking)
