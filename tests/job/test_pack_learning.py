@@ -17,7 +17,7 @@ from job.pack.cost import Pack
 from job.pack.packing import Fit
 from job.records import Record
 from serve.ask.settings import LimitSettings, Provider
-from serve.simulated import SimulatedProvider
+from serve.simulated import FaultKind, SimulatedProvider
 from serve.simulated_settings import Settings
 from tests.job.dispatching import dispatcher
 from tests.job.make import record
