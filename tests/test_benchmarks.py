@@ -206,6 +206,7 @@ def test_a_command_that_ends_tells_its_exit_code_and_last_words(tmp_path: Path) 
     assert (finished.exit_code, finished.tail) == (3, "done")
 
 
+@pytest.mark.slow
 def test_a_naive_script_meets_the_limit_of_the_provider_of_the_day(tmp_path: Path) -> None:
     write_seed_day(tmp_path / "day", seed=1, records=150)
     entries = make_seed_day(seed=1, records=150, poison=0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from job.ration.deadline import REACHED, TimeLeft
 from serve.ask.errors import QuotaExhausted
 from serve.ask.limiter import Limits
@@ -40,6 +42,7 @@ async def test_no_call_is_begun_that_would_end_too_late() -> None:
     assert (first[0].via, second[0].via) == ("answered", "unasked")
 
 
+@pytest.mark.slow
 async def test_a_call_that_takes_longer_than_expected_is_given_up() -> None:
     with SimulatedProvider(Settings(fault_shares={"hang": 1.0})) as provider:
         async with dispatcher(provider.base_url) as asking:

@@ -6,6 +6,8 @@ from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
+
 from serve.ask.settings import Prices
 from serve.ask.spend_account import reckon
 from serve.ask.spend_host import Purse, SpendHost
@@ -14,6 +16,8 @@ from serve.simulated import SimulatedProvider
 from serve.simulated_settings import Settings
 from tests.job.dispatching import MemoryStore, dispatcher
 from tests.job.make import record
+
+pytestmark = pytest.mark.slow
 
 RECORDS = [
     record(f"page {n} was served to somebody in {n % 7} s", source=f"{n % 3}.log", position=n)

@@ -93,6 +93,7 @@ def test_blocks_are_read_on_while_their_claims_are_under_way(tmp_path: Path) -> 
     assert (shards.blocks, shards.events) == ([BLOCK_RECORDS] * 4, "+++-+---")
 
 
+@pytest.mark.slow
 def test_long_texts_make_small_blocks(tmp_path: Path) -> None:
     asked, members, shards = read(tmp_path, [f"{'wide ' * 100_000} {n}" for n in range(12)])
     assert (len(asked), len(members)) == (1, 11)

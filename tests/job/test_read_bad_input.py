@@ -254,6 +254,7 @@ def test_a_logfmt_key_that_comes_twice_is_flagged(tmp_path: Path) -> None:
     assert record.flags == ("duplicate_key",)
 
 
+@pytest.mark.slow
 def test_a_very_long_line_is_read_and_a_longer_one_rejected(tmp_path: Path) -> None:
     long = b'{"a": "' + b"x" * (50 << 20) + b'"}\n'
     longer = b'{"a": "' + b"x" * (65 << 20) + b'"}\n'

@@ -247,6 +247,7 @@ def test_a_session_of_any_name_keeps_its_messages(tmp_path: Path) -> None:
     assert found["messages"] == rows
 
 
+@pytest.mark.slow
 def test_many_sessions_at_once_cost_linear_time(tmp_path: Path) -> None:
     rows = [{"chat_id": f"{n}", "role": "u", "text": "x"} for n in range(20_000)]
     text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)

@@ -242,6 +242,7 @@ def test_every_number_of_headline_cards_and_trust_is_in_the_report(
     assert "1,234" in visible
 
 
+@pytest.mark.slow
 def test_a_page_stays_within_its_limit(tmp_path: Path) -> None:
     results, themes = [], []
     for t in range(70):

@@ -64,6 +64,7 @@ def test_the_exam_asks_for_every_secret(day: Path) -> None:
     assert set(leaks(given, wanted)) == set(wanted.values())
 
 
+@pytest.mark.slow
 def test_no_secret_is_left_in_what_reading_and_cleaning_hand_on(day: Path) -> None:
     settings = CleanSettings(date(2026, 3, 14), UTC, MASKER)
     plan = with_shown_names(plan_inputs([str(day)], reference=date(2026, 3, 14), zone=UTC), MASKER)

@@ -8,6 +8,8 @@ import pytest
 
 from tests.command import fupan
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_taken_port_is_told_before_anything_is_promised() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:

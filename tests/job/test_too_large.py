@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
+import pytest
+
 from job.analyse.parts import MAX_PARTS, split_item
 from job.pack.packing import Item, make_item
 from job.records import Record
@@ -16,6 +18,7 @@ CONTEXT = 2048
 FAST = {"time_scale": 1000.0}
 
 
+@pytest.mark.slow
 async def test_above_32_parts_a_record_fails_alone_and_costs_no_call() -> None:
     with SimulatedProvider(Settings.model_validate(FAST)) as server:
         async with dispatcher(server.base_url, context=CONTEXT) as asking:

@@ -13,6 +13,8 @@ from serve.ask.buckets import PACE, SKEW, TokenBucket, capacity_for
 from serve.ask.limiter import Lease, Limiter, Limits, Outcome
 from tests.serve.limiter_world import Provider, World
 
+pytestmark = pytest.mark.slow
+
 
 def pack(rng: random.Random) -> int:
     return rng.randint(50, 6000)
