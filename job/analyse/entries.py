@@ -44,6 +44,16 @@ class Entry:
         self.review = self.review or review
         return not self.open and not self.future.done()
 
+    def keep_drafts(self) -> bool:
+        """Take the usable answers that lack a field to all parts that wait; True when each of them
+        had one. Otherwise nothing is taken."""
+        drafts = [(item, item.draft) for item in self.open if item.draft is not None]
+        if len(drafts) < len(self.open) or self.future.done():
+            return False
+        for item, draft in drafts:
+            self.keep(item, draft, True, item.drafted_by)
+        return True
+
     def merged(self) -> Stored:
         """The answer of all parts, and the models that gave it."""
         ordered = [answer for _, answer in sorted(self._kept, key=lambda kept: kept[0])]

@@ -7,8 +7,8 @@ store before its record's result is handed on; of records with equal keys one is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from job.analyse.contract import Escalate, Fail, Keep, Split, Step, Stop, Wait
 from job.analyse.entries import Entry
@@ -101,18 +101,16 @@ class Outcomes:
     async def do(self, steps: Sequence[Step], model: str) -> None:
         """Carry the steps out; used answers, which `model` gave, are stored first."""
         finished: list[Entry] = []
-        for step in steps:
+        for step in self._owned(steps):
             if isinstance(step, Keep):
                 self.routing.answered(step.item)
-                entry = self._owners.pop(step.item, None)
-                by = step.by or model
-                if entry is not None and entry.keep(step.item, step.answer, step.review, by):
+                entry = self._owners.pop(step.item)
+                if entry.keep(step.item, step.answer, step.review, step.by or model):
                     finished.append(entry)
             elif isinstance(step, Fail):
-                entry = self._owners.pop(step.item, None)
-                if entry is not None:
-                    entry.fail(step.reason, step.message, step.item.attempts)
-                    self._drop(entry)
+                entry = self._owners.pop(step.item)
+                entry.fail(step.reason, step.message, step.item.attempts)
+                self._drop(entry)
             elif isinstance(step, Stop) or self.stopped is not None:
                 if isinstance(step, Stop):
                     self._end_for(step.error, model)
@@ -129,6 +127,18 @@ class Outcomes:
             else:
                 self.waiting.push_batch(step, first=self.progress.first is None)
         await self._finish(finished)
+
+    def _owned(self, steps: Sequence[Step]) -> Iterator[Step]:
+        """The steps for items that still wait: the record of another one ended with another part
+        of it, while this part was on the wire."""
+        for step in steps:
+            if isinstance(step, Keep | Fail | Escalate | Split):
+                if self.owns(step.item):
+                    yield step
+            else:
+                items = tuple(item for item in step.items if self.owns(item))
+                if items or isinstance(step, Stop):
+                    yield replace(step, items=items)
 
     def _end_for(self, error: AskError, model: str) -> None:
         """Stop over what asking `model` ended with, unless another one may still be asked."""
@@ -185,10 +195,13 @@ class Outcomes:
     def leave(self, item: Item, reason: str | None = None) -> None:
         """End the record of `item` unasked, or with a usable answer to it that was paid for, once
         that is stored (`settle`). `reason`: why, None: as all that is left."""
-        entry = self._owners.pop(item, None)
+        entry = self._owners.get(item)
         if entry is None:
             return
-        if item.draft is not None and entry.keep(item, item.draft, True, item.drafted_by):
+        parts = tuple(entry.open)
+        if entry.keep_drafts():
+            for part in parts:
+                del self._owners[part]
             self._drafted.append(entry)
             if len(self._drafted) == 1:
                 task = asyncio.get_running_loop().create_task(self._finish_drafted())

@@ -59,13 +59,15 @@ class PlannedPacks:
         self._window = Window(self.fit)
 
     def reserve(self, cls: Class) -> int | None:
-        """See `Calls`. A pack that is not full is worth a permit once everything was read."""
+        """See `Calls`. A pack that is not full is worth a permit once everything was read, or
+        where all that is held fills no pack of any lane: nothing more comes then before it is
+        answered."""
         if cls == "retry":
             return self._reserve_again()
         self._fill()
         lane = _LANES[cls]
         group, full = self._window.choose(lane)
-        if group is None or not (full or self._read):
+        if group is None or not (full or self._read or self._none_full()):
             return None
         wire, count = self._window.tokens(group), self._window.count(group)
         return self.fit.estimate(group[0], lane, wire, count)
@@ -115,6 +117,9 @@ class PlannedPacks:
         if group is None:
             raise RuntimeError(f"a permit came for the {lane} lane, in which nothing waits")
         return self._window.take(group)
+
+    def _none_full(self) -> bool:
+        return not any(self._window.choose(lane)[1] for lane in _LANES.values())
 
     def _reserve_again(self) -> int | None:
         if not self._again:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
+from job.analyse.contract import Escalate, Split, Together, Wait
 from job.analyse.outcomes import Outcomes
 from job.analyse.requests import instruction_tokens
 from job.analyse.routing import Routing
@@ -58,6 +60,41 @@ async def test_a_draft_is_stored_before_it_is_used_at_a_stop(
     (recalled,), fresh = again.admit([paid])
     await again.recall(fresh)
     assert (recalled.result().via, again.idle) == ("review", True)
+
+
+async def test_drafts_of_all_parts_of_a_record_are_its_answer() -> None:
+    outcomes = outcomes_in(MemoryStore())
+    (end,), fresh = outcomes.admit([record("order 1 lost")])
+    await outcomes.recall(fresh)
+    (entry,) = fresh
+    (item,) = entry.open
+    part = replace(item, part=(1,), draft=DRAFT)
+    outcomes._own(part, entry)
+    outcomes.leave(part)
+    assert end.result().via == "unasked"
+    (end,), fresh = outcomes.admit([record("order 2 lost")])
+    await outcomes.recall(fresh)
+    (entry,) = fresh
+    (item,) = entry.open
+    item.draft = DRAFT
+    outcomes._own(replace(item, part=(1,), draft=DRAFT), entry)
+    outcomes.leave_all()
+    await outcomes.settle()
+    assert (end.result().via, end.result().outcome) == ("review", "problem")
+
+
+async def test_a_part_whose_record_ended_while_it_was_on_the_wire_changes_nothing() -> None:
+    outcomes = outcomes_in(MemoryStore())
+    (end,), fresh = outcomes.admit([record("order 1 lost")])
+    await outcomes.recall(fresh)
+    (entry,) = fresh
+    (item,) = entry.open
+    part = replace(item, part=(1,))
+    outcomes._own(part, entry)
+    outcomes.leave(item, "late")
+    for step in (Split(part), Wait((part,)), Together((part,)), Escalate(part)):
+        await outcomes.do([step], "m")
+    assert (end.result().via, outcomes.idle) == ("unasked", True)
 
 
 async def test_a_draft_ends_its_record_where_the_store_fails() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -117,3 +118,34 @@ def test_records_wait_as_many_at_a_time_as_in_a_run() -> None:
     )
     packs.reserve("fast")
     assert read == 30
+
+
+SIX_GROUPS = [
+    replace(each, kind=kind, lane=lane)
+    for kind in ("operation", "feedback", "conversation")
+    for lane in ("fast", "slow")
+    for each in day(50, source=f"{kind} {lane}")
+]
+
+
+@pytest.mark.parametrize("held", [24, 10_000])
+def test_every_record_is_foreseen_where_those_held_fill_no_pack(held: int) -> None:
+    fit = a_fit()
+    packs = PlannedPacks(
+        iter(SIX_GROUPS), AskSettings("simulated", "en"), fit, AnswerTokens("en"), held=held
+    )
+    calls = Asking(LIMITS).run(packs)
+    assert sum(packs.answers.records.values()) == len(SIX_GROUPS)
+    assert sum(moments.n for moments in fit.reserve.own.values()) == len(SIX_GROUPS)
+    assert len(calls) >= 6
+
+
+def test_few_slow_records_wait_for_each_other_while_the_fast_ones_fill_packs() -> None:
+    records = [
+        replace(each, lane="slow") if n % 100 == 0 else each for n, each in enumerate(day(2000))
+    ]
+    packs = PlannedPacks(
+        iter(records), AskSettings("simulated", "en"), a_fit(), AnswerTokens("en"), held=600
+    )
+    Asking(LIMITS).run(packs)
+    assert packs.packs["slow"] == 1
