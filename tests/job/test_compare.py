@@ -83,7 +83,7 @@ def test_issues_are_matched_best_to_best_whatever_their_order() -> None:
 @given(
     st.lists(st.sampled_from("abcdef"), max_size=6), st.lists(st.sampled_from("abcdef"), max_size=6)
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_no_issue_is_matched_twice(first: list[str], second: list[str]) -> None:
     mine, theirs = [issue(name) for name in first], [issue(name) for name in second]
     pairs = match_issues(mine, theirs, Meaning())

@@ -104,7 +104,7 @@ def test_a_fall_too_small_to_matter_is_none() -> None:
         unique_by=lambda row: row[:2],
     )
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_whatever_was_seen_is_counted_once(rows: list[tuple[int, int, bool, bool]]) -> None:
     seen = [Seen(Place(pack, at, 12, came), good and came) for pack, at, good, came in rows]
     for groups in (by_position(seen), by_bin(seen)):

@@ -83,7 +83,7 @@ TEXT = st.text(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     TEXT | st.text(max_size=300),
     st.sampled_from(("operation", "feedback", "conversation")),

@@ -25,7 +25,7 @@ MONEY: dict[str, Any] = {
 }
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.sampled_from(VIAS), max_size=50), st.integers(0, 9), st.integers(0, 9))
 def test_a_true_account_balances_and_a_wrong_one_does_not(
     vias: list[str], rejected: int, skipped: int

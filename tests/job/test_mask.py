@@ -257,7 +257,7 @@ _PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.one_of(st.text(max_size=80), st.lists(_PIECES, max_size=12).map("".join)))
 def test_masking_a_masked_text_changes_nothing(text: str) -> None:
     masker = Masker(KEY, own={"own": r"x\d?"})

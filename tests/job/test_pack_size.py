@@ -50,7 +50,7 @@ curves = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=6)
+@settings(max_examples=6)
 @given(lost=curves, rates=st.sampled_from((REQUESTS, TOKENS, LATENCY)))
 def test_it_comes_within_a_tenth_of_the_best_size_that_loses_few_rows(
     lost: Curve, rates: Rates
@@ -79,7 +79,7 @@ packs = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(
     seen=st.lists(packs, max_size=40),
     rpm=st.none() | st.floats(0.1, 10_000),

@@ -66,7 +66,7 @@ async def asked(calls: list[Call], limits: Limits) -> float:
     return last
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(CALLS, LIMITS)
 def test_the_time_is_what_the_limiter_takes(calls: list[Call], limits: Limits) -> None:
     asking = Asking(limits)

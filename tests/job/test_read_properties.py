@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from job.read import FilePlan
@@ -78,7 +78,6 @@ def planned(name: str, data: bytes, slice_bytes: int) -> Iterator[FilePlan]:
         yield file
 
 
-@settings(deadline=None)
 @given(NAMES, CONTENTS, st.sampled_from(["utf-8", "gb18030"]), st.integers(1, 200))
 def test_any_cut_into_slices_gives_the_same_records(
     name: str, text: str, codec: str, slice_bytes: int
@@ -97,7 +96,6 @@ def test_any_cut_into_slices_gives_the_same_records(
     assert len(set(positions)) == len(positions)
 
 
-@settings(deadline=None)
 @given(texts(LOG_LINES, LOGFMT_LINES), st.integers(1, 100))
 def test_no_character_of_a_text_log_is_lost_or_doubled(text: str, slice_bytes: int) -> None:
     text = text.replace("\x1b[32m", "").replace("\x1b[0m", "")
@@ -108,7 +106,6 @@ def test_no_character_of_a_text_log_is_lost_or_doubled(text: str, slice_bytes: i
     assert "".join("".join(map(str, found)).split()) == "".join(text.split())
 
 
-@settings(deadline=None)
 @given(NAMES, st.binary(max_size=300), st.integers(1, 400))
 @example("a.json", b"[[[[", 1)
 @example("a.json", b'{"a": [{"b": ', 1)

@@ -181,7 +181,7 @@ LINES = [
 ]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.lists(st.sampled_from(LINES), max_size=12),
     st.sampled_from(["\n", "\r\n"]),
@@ -197,7 +197,7 @@ def test_any_cut_of_woven_lines_gives_the_same_records(
     check_cuts("a.log", data, slice_bytes, window)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["hi", "yes", ""])), max_size=20),
     st.integers(20, 300),

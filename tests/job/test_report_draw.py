@@ -96,7 +96,7 @@ def test_the_same_numbers_give_the_same_bytes() -> None:
     assert not re.search(r"20\d\d-\d\d|pygal|chart-", drawn(rows))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(peak=st.integers(1, 3_000_000))
 def test_guides_are_few_round_and_reach_the_peak(peak: int) -> None:
     svg = drawn(hours({"high": peak}))

@@ -69,7 +69,7 @@ def test_the_page_shows_them_with_their_lines(tmp_path: Path) -> None:
     assert '<span class="no">77</span>' in html
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     positions=st.sets(st.integers(0, 60), min_size=1),
     wanted=st.sets(st.integers(0, 60), min_size=1, max_size=5),

@@ -47,7 +47,7 @@ def test_a_long_timeline_gets_wider_cells_and_loses_no_record() -> None:
     assert line.cells.total() == 10_000
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.integers(0, 5_000), max_size=800), max_size=4))
 def test_timelines_of_parts_merge_to_that_of_the_whole(parts: list[Minutes]) -> None:
     merged = Timeline()
@@ -71,7 +71,7 @@ def test_of_very_many_names_a_bounded_number_is_kept_and_the_heavy_ones_are_amon
     assert counts.top(1)[0][0] == "db-1"
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(0, 900), st.integers(0, 10**6)), max_size=600), max_size=4

@@ -132,7 +132,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 TestStore = StoreMachine.TestCase
-TestStore.settings = settings(max_examples=12, stateful_step_count=20, deadline=None)
+TestStore.settings = settings(max_examples=12, stateful_step_count=20)
 
 values = st.one_of(
     st.recursive(
@@ -145,7 +145,7 @@ values = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(stored=st.dictionaries(st.sampled_from(KEYS), values))
 def test_what_is_exported_is_what_was_stored(stored: dict[bytes, bytes]) -> None:
     with (

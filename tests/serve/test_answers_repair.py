@@ -224,7 +224,7 @@ def whole_store() -> bytes:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(
     at=st.floats(0, 1, exclude_max=True),
     data=st.binary(min_size=1, max_size=64),

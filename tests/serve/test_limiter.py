@@ -127,7 +127,7 @@ class Schedule:
         raise AssertionError(f"{len(self.waiting)} tickets are never granted")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     limits=st.builds(
         Limits,
@@ -218,7 +218,7 @@ def test_retry_budget_is_ten_and_a_tenth_per_success_and_one_per_ten_seconds() -
     assert limiter.stats(1000.0).retries == 12
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(seed=st.integers(0, 10**6))
 def test_retries_stay_within_their_budget(seed: int) -> None:
     rng = random.Random(seed)

@@ -20,7 +20,7 @@ def pack(rng: random.Random) -> int:
     return rng.randint(50, 6000)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     rpm=st.integers(20, 1500),
     burst_seconds=st.floats(2.0, 60.0),
@@ -41,7 +41,7 @@ def test_right_request_limit_is_never_refused(
     assert world.count("rate_limited") == 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(tpm=st.integers(10_000, 2_000_000), reserve=st.floats(1.0, 2.0), seed=st.integers(0, 10**6))
 def test_right_token_limit_is_never_refused(tpm: int, reserve: float, seed: int) -> None:
     world = World(Limits(tpm=tpm), Provider(tpm=tpm), seed, size=pack, reserve=reserve)
@@ -121,7 +121,7 @@ def test_share_of_the_limit_is_ours() -> None:
     assert len(world.granted) == pytest.approx(300 + 300 * 2 * PACE, rel=0.02)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     rate=st.floats(0.01, 1000),
     burst=st.floats(1, 1000),
@@ -154,7 +154,7 @@ def test_request_above_the_bucket_goes_when_it_is_full_and_is_paid_off() -> None
     assert [lease.id for lease in limiter.step(wake_at).granted] == ["next"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(1, 3000), st.floats(0, 2)), min_size=1, max_size=20))
 def test_tokens_reserved_less_what_was_not_used_is_what_was_used(
     calls: list[tuple[int, float]],

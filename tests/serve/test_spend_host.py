@@ -179,7 +179,7 @@ _SCHEDULE = st.lists(
 )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(_SCHEDULE, st.integers(5, 30))
 def test_whatever_dies_when_the_journal_keeps_the_bill_below_the_cap(
     tmp_path_factory: pytest.TempPathFactory, schedule: list[tuple[str, int, int]], milli: int
