@@ -65,6 +65,19 @@ def is_run_folder(place: Place) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Before:
+    """What an earlier run left in the folder, for a run that begins. `same`: it was of the same
+    inputs and settings; `unfinished`: it also ended with no report, or with a partial one; `kept`:
+    the new run goes on with what it spent and with its canary; `since`: where a run of `--fresh`
+    goes on, since when (seconds since the epoch) it asks anew."""
+
+    same: bool
+    unfinished: bool
+    kept: bool
+    since: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class RunFolder:
     """The layout of `--out`."""
 
@@ -133,12 +146,12 @@ class RunFolder:
         Raises OutputInUse if the folder holds something else and `overwrite` is not set, and
         UsageError where nothing can be written.
         """
-        wanted = orjson.loads(orjson.dumps(identity))
+        before = self.before(identity, fresh)
+        same = before.same
         with _writable(self.root):
             begun, finished = self._held(self.root / IDENTITY), self._finished()
             names = (place.name for place in self.root.iterdir())
             filled = any(not (name == COMPARISON or _is_hidden_own(name)) for name in names)
-        same: bool = wanted in (begun, finished)
         if filled and not same and not overwrite:
             held = begun is not None or finished is not None
             what = "a run with other inputs or settings" if held else "files of something else"
@@ -146,19 +159,29 @@ class RunFolder:
                 f"{self.root} holds {what}; name another --out, or replace it with --overwrite"
             )
         with _writable(self.root):
-            goes_on = same and self._is_unfinished(begun, wanted)
-            if not same or (fresh and not (goes_on and self.fresh_since() is not None)):
+            if not before.kept:
                 for name in (SPENDER, FRESH, CANARY):
                     (self.root / name).unlink()
                 if fresh:
                     write_json(self.root / FRESH, {"since": clock()})
-            elif not goes_on:
+            elif not before.unfinished:
                 (self.root / FRESH).unlink()
             write_json(self.root / IDENTITY, identity)
-            if not same or finished not in (None, wanted):
+            if not same or finished not in (None, _as_held(identity)):
                 self.remove_results()
             self._remove_unfinished()
         return same
+
+    def before(self, identity: dict[str, Any], fresh: bool) -> Before:
+        """What a run of `identity` that begins now (`fresh`: with `--fresh`) finds; nothing is
+        changed. Raises UsageError where the folder cannot be read."""
+        wanted = _as_held(identity)
+        with _writable(self.root):
+            begun, finished = self._held(self.root / IDENTITY), self._finished()
+            same = wanted in (begun, finished)
+            unfinished = same and self._is_unfinished(begun, wanted)
+            since = self.fresh_since() if fresh and unfinished else None
+        return Before(same, unfinished, same and (not fresh or since is not None), since)
 
     def fresh_since(self) -> float | None:
         """Since when (seconds since the epoch) the run in the folder asks anew; None if it recalls
@@ -212,6 +235,11 @@ class RunFolder:
             for place in folder.glob(".*.part"):
                 if _UNFINISHED.fullmatch(place.name):
                     place.unlink()
+
+
+def _as_held(identity: dict[str, Any]) -> Any:
+    """`identity` as it is read back."""
+    return orjson.loads(orjson.dumps(identity))
 
 
 def _is_hidden_own(name: str) -> bool:

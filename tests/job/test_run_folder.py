@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from job.errors import OutputInUse, UsageError
-from job.run_folder import OWN_FILES, RunFolder, is_run_folder
+from job.run_folder import OWN_FILES, SPENDER, Before, RunFolder, is_run_folder
 from job.storage.place import Place
 from job.write import write_atomic, write_json
 
@@ -207,9 +207,18 @@ def end(root: Path, stopped: str | None) -> None:
 
 
 def begin(root: Path, fresh: bool, now: float) -> tuple[str, float | None]:
-    """Under which name a command of MINE spends, and from when on it recalls answers."""
+    """Under which name a command of MINE spends, and from when on it recalls answers; what was
+    foreseen of it comes true."""
     folder = RunFolder(Place.of(root))
+    paths = {path: path.read_bytes() for path in root.iterdir() if path.is_file()}
+    foreseen = folder.before(MINE, fresh)
+    assert paths == {path: path.read_bytes() for path in root.iterdir() if path.is_file()}
+    had_canary, spent = (root / "canary.json").exists(), (root / SPENDER).exists()
     folder.begin(MINE, overwrite=False, fresh=fresh, clock=lambda: now)
+    assert (root / "canary.json").exists() == (had_canary and foreseen.kept)
+    assert (root / SPENDER).exists() == (spent and foreseen.kept)
+    if fresh:
+        assert folder.fresh_since() == (foreseen.since or now)
     return folder.spender("a")[0], folder.fresh_since()
 
 
@@ -249,3 +258,14 @@ def test_another_run_in_the_folder_is_not_gone_on_with(tmp_path: Path) -> None:
     folder.begin(OTHER, overwrite=True, fresh=True, clock=lambda: 200.0)
     assert folder.fresh_since() == 200.0
     assert folder.spender("a")[0] != first[0]
+
+
+def test_what_another_run_left_counts_for_none(tmp_path: Path) -> None:
+    begin(tmp_path, fresh=True, now=100.0)
+    folder = RunFolder(Place.of(tmp_path))
+    assert folder.before(MINE, fresh=True) == Before(True, True, True, 100.0)
+    for fresh in (False, True):
+        assert folder.before(OTHER, fresh) == Before(False, False, False, None)
+    nowhere = RunFolder(Place.of(tmp_path / "none"))
+    assert nowhere.before(MINE, fresh=False) == Before(False, False, False, None)
+    assert not (tmp_path / "none").exists()
