@@ -25,6 +25,7 @@ from job.asking import ask_settings
 from job.cluster import cluster
 from job.commands.preview_answers import AnswerTokens
 from job.commands.preview_asking import Asking
+from job.commands.preview_before import taken_over
 from job.commands.preview_bound import bound_by
 from job.commands.preview_canary import CanaryCalls, canary_calls
 from job.commands.preview_found import Preview, count_files
@@ -47,7 +48,6 @@ from job.run_folder import RunFolder
 from job.sampling import sample_bound
 from job.spend.prices import cap_warnings, known_prices, origin_words
 from job.storage.place import Place
-from job.trial.canary import Canary, kept_canary
 from job.trial.draw import draw
 from serve.ask.answers_repair import LastingAnswers
 from serve.ask.settings import Provider
@@ -104,17 +104,21 @@ class _Asked:
     def foresee(self, blocks: Iterator[list[Record]], began: float, sampled: str | None) -> None:
         """Form the packs of the run and tell what they take. `began`: when this plan was begun;
         `sampled`: the greatest id that a `--sample` keeps."""
-        ask, found = ask_settings(self.settings, self.plan), self.found
+        over, found = taken_over(self.settings, self.plan), self.found
+        ask = ask_settings(self.settings, self.plan, over.since)
         limits = self.provider.limits.to_limits()
         with ExitStack() as stack:
             store = None
             if self.settings.answers.exists():
                 store = stack.enter_context(open_answers(self.settings))
-            told = plan_instructions(self.settings, self.provider, store, self.plan.masker)
+            known = store if over.recalls else None
+            told = plan_instructions(
+                *(self.settings, self.provider, known, self.plan.masker), ask.since
+            )
             if told is not None:
                 ask, found.instructions = replace(ask, own=told.text), told.words
                 self.fit.instructions = instruction_tokens(ask.language, ask.own)
-            kept = self._canary_before()
+            kept = over.canary
             if kept is not None:
                 ask, self.fit.mode = replace(ask, mode=kept.mode), kept.mode
             earlier, around = _learned(store, self.provider, ask)
@@ -129,7 +133,7 @@ class _Asked:
                 )
             learning = Learning.about(self.provider, self.fit, self.settings.pack_tokens)
             learning.begin_with(earlier)
-            recalled = None if self.settings.fresh or (told and told.pending) else store
+            recalled = None if told and told.pending else known
             to_ask = self._to_ask(blocks, ask, recalled, canary.digests)
             held = blocks_at_once(self.provider, self.settings.pack_tokens) * BLOCK_RECORDS
             packs = PlannedPacks(to_ask, ask, self.fit, answers, learning.size, held=held)
@@ -147,12 +151,6 @@ class _Asked:
         found.bounded = bound_by(taken, limits) if sent else ""
         self._tell(taken)
 
-    def _canary_before(self) -> Canary | None:
-        """The verdict of an earlier command of the run, which is kept."""
-        if self.settings.canary is None or self.settings.fresh:
-            return None
-        return kept_canary(RunFolder(self.settings.out))
-
     def _drawn(self, share: float, sampled: str | None) -> Sequence[Record]:
         return draw(self.plan.slices, self.plan.cleaning, share, sampled).records
 
@@ -167,7 +165,7 @@ class _Asked:
         then (`tried`: their digests)."""
         for block in blocks:
             keys = [record_key(record, ask) for record in block]
-            known = store.get_many(keys) if store else {}
+            known = store.get_many(keys, ask.since) if store else {}
             for record, key in zip(block, keys, strict=True):
                 if key in known:
                     self.found.recalled += 1

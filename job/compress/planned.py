@@ -24,7 +24,7 @@ from serve.ask.settings import Provider
 class Learned(Protocol):
     """The part of the store of answers that holds what runs have learned."""
 
-    def learned(self, name: str) -> bytes | None:
+    def learned(self, name: str, since: float | None = None) -> bytes | None:
         """See `serve.ask.answers.Answers.learned`."""
         ...
 
@@ -40,9 +40,14 @@ class Planned:
 
 
 def plan_instructions(
-    settings: Settings, provider: Provider, store: Learned | None, masker: Masker
+    settings: Settings,
+    provider: Provider,
+    store: Learned | None,
+    masker: Masker,
+    since: float | None = None,
 ) -> Planned | None:
-    """The user's own instructions in the run to come; None without any."""
+    """The user's own instructions in the run to come; None without any. `store`: None where the
+    run asks anew; `since`: what was kept before it is not used (seconds since the epoch)."""
     own = settings.own_instructions
     if not own:
         return None
@@ -51,9 +56,8 @@ def plan_instructions(
         return Planned(own, False, size)
     outcome: Outcome | None = Outcome(own, "short")
     if len(own) > LONG_CHARACTERS:
-        known = None if settings.fresh or store is None else store
         name = kept_name(own, settings.tiers[-1])
-        outcome = decode(known.learned(name), own) if known else None
+        outcome = decode(store.learned(name, since), own) if store else None
     if outcome is None:
         return Planned(own, True, f"{size} as written; {_to_come(own, provider)}")
     if outcome.reason is None:

@@ -34,8 +34,8 @@ class Kept:
     def __init__(self, **held: bytes) -> None:
         self.held = held
 
-    def learned(self, name: str) -> bytes | None:
-        return self.held.get(name)
+    def learned(self, name: str, since: float | None = None) -> bytes | None:
+        return self.held.get(name) if since is None else None
 
 
 def settings(folder: Path, own: str = ENGLISH, **flags: Any) -> Settings:
@@ -54,9 +54,11 @@ def settings(folder: Path, own: str = ENGLISH, **flags: Any) -> Settings:
     )
 
 
-def planned(made: Settings, store: Kept | None) -> tuple[str, bool, str]:
+def planned(
+    made: Settings, store: Kept | None, since: float | None = None
+) -> tuple[str, bool, str]:
     assert made.provider is not None
-    found = plan_instructions(made, made.provider, store, MASKER)
+    found = plan_instructions(made, made.provider, store, MASKER, since)
     assert found is not None
     return found.text, found.pending, found.words
 
@@ -69,7 +71,8 @@ def test_what_is_not_known_is_said_to_be_to_come(tmp_path: Path) -> None:
         assert (text, pending) == (own, True)
         assert "to be made shorter first, in about 2 calls" in words
     known = Kept(**{kept_name(own, "m"): encode(Outcome(SHORT, None, rules=4))})
-    assert planned(replace(made, fresh=True), known)[1]
+    assert not planned(made, known)[1]
+    assert planned(made, known, since=100.0)[1]
 
 
 def test_what_an_earlier_run_made_is_what_the_run_will_use(tmp_path: Path) -> None:
