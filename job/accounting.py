@@ -24,7 +24,7 @@ from job.run_folder import RunFolder
 from job.run_json import run_json
 from job.spend.spending import account_warnings, money_of
 from job.timing import Stations
-from job.trial.canary import Canary
+from job.trial.canary import Canary, NoVerdict
 from job.write import write_json
 from serve.ask.ask import CallCounts
 from serve.ask.spend_host import Purse, cap_words
@@ -40,7 +40,7 @@ class Asked:
     view: View
     naming: NamingCalls | None
     shortening: InstructionCalls | None
-    canary: Canary | None
+    canary: Canary | NoVerdict | None
 
     @property
     def calls(self) -> CallCounts:
@@ -54,16 +54,18 @@ class Asked:
     def by_records(self) -> View | None:
         """What the records took of calls; None where that is not known: a run that has sent a
         canary recalls what it has just paid for."""
-        return None if self.canary and self.canary.busy else self.view
+        canary = self.canary
+        sent = canary.busy is not None if isinstance(canary, Canary) else canary is not None
+        return None if sent else self.view
 
     def timing(self, stations: Stations) -> dict[str, Any]:
         """timing.json."""
         view, canary, shortening = self.view, self.canary, self.shortening
         more = {"asking": asdict(view.asking), "limiter": view.limiter, **view.facts}
         seconds = view.asking.busy
-        if canary is not None:
+        if isinstance(canary, Canary):
             more["canary"] = canary.facts()
-            seconds += canary.busy
+            seconds += canary.busy or 0.0
         if shortening is not None:
             seconds += shortening.busy.seconds
         return stations.timing(seconds, self.naming.busy.seconds if self.naming else 0.0, **more)
@@ -97,7 +99,7 @@ def write_account(
     write_json(folder.root / "ledger.json", ledger)
     canary = asked.canary
     run = run_json(settings, plan, started, asked.view.json_mode, stopped)
-    if canary is not None:
+    if isinstance(canary, Canary):
         run |= {"mode": canary.mode, "canary": canary.facts()}
     run |= told(settings, plan, asked.shortening, asked.view.asking.packs)
     run["warnings"] = [

@@ -47,7 +47,7 @@ from job.storage.place import Place
 from job.themes.grouping import group_issues, name_groups
 from job.themes.table import write_themes
 from job.timing import Stations
-from job.trial.canary import Canary, kept_canary, send_canary
+from job.trial.canary import Canary, NoVerdict, kept_canary, send_canary
 from job.watched import look, watched
 from job.write import write_json
 from serve.ask.errors import Misconfigured
@@ -124,7 +124,7 @@ class _Run:
         analyst, shortening = self._told(choose_analyst(settings, plan, board, since, purse))
         bound = self._bound()
         canary = self._canary(analyst, bound, purse.run)
-        if canary is not None and isinstance(analyst, AnalyseSettings):
+        if isinstance(canary, Canary) and isinstance(analyst, AnalyseSettings):
             analyst = canary.applied(analyst)
         written = self._ask(board, analyst, bound)
         view = look(board)
@@ -163,10 +163,9 @@ class _Run:
 
     def _canary(
         self, analyst: AnalyseSettings | str, sampled: str | None, run: str
-    ) -> Canary | None:
+    ) -> Canary | NoVerdict | None:
         """What a part of the records says about the mode, where the user wants to know: now, or in
-        an earlier command of this run. None also where that was stopped. `run`: what all these
-        commands share."""
+        an earlier command of this run. `run`: what all these commands share."""
         share, plan = self.settings.canary, self.plan
         if share is None or not isinstance(analyst, AnalyseSettings):
             return None

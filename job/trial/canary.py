@@ -2,8 +2,8 @@
 
 Invariant: what is paid for is used: the answers of the mode that the run goes on with are stored
 before the verdict is, and recalled by the run. The verdict stays in the folder of the run, so that
-the same command goes on in the same mode; a canary that was stopped leaves no verdict, but every
-answer it was given, and the same command asks for the rest.
+the same command goes on in the same mode; a canary that was stopped, or could not ask about every
+record, leaves no verdict, but every answer it was given, and the same command asks for the rest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import ray
 from job.analyse.analyst import AnalyseSettings
 from job.analyse.dispatch import Dispatcher
 from job.analyse.learned import estimates_name
-from job.compare.comparison import Comparison
 from job.errors import StoppedEarly
 from job.estimates.kept import decode_kept, earlier_of
 from job.pack.packing import Mode
@@ -30,7 +29,7 @@ from job.run_folder import RunFolder
 from job.trial.draw import Drawn, draw
 from job.trial.kept import Kept
 from job.trial.trial import Sides, Trial, compare_sides
-from job.trial.ways import Watch, Way
+from job.trial.ways import Unfinished, Watch, Way
 from job.write import write_json
 from serve.ask.answers_actor import RayAnswers
 from serve.ask.limiter_actor import RayPermits
@@ -43,10 +42,11 @@ FILE = "canary.json"
 @dataclass(frozen=True, slots=True)
 class Canary:
     """What a canary came to. `found`: the comparison, as canary.json holds it; `busy`: seconds of
-    this run in which one of its calls was in flight or waited for its permit."""
+    this command in which one of its calls was in flight or waited for its permit, None where an
+    earlier command sent it."""
 
     found: Mapping[str, Any]
-    busy: float = 0.0
+    busy: float | None = None
 
     @property
     def mode(self) -> Mode:
@@ -88,6 +88,21 @@ class Canary:
         return replace(analyst, ask=replace(analyst.ask, mode=self.mode))
 
 
+@dataclass(frozen=True, slots=True)
+class NoVerdict:
+    """A canary that this command sent and that came to none. `why`: what ended it; `stopped`: that
+    ended the run as well, which otherwise goes on in the mode it was given."""
+
+    why: str
+    stopped: bool
+
+    def warnings(self) -> list[str]:
+        """What to tell who started the run, where the run does not tell it."""
+        if self.stopped:
+            return []
+        return [f"the canary could not be finished ({self.why}): packs were kept, untried"]
+
+
 def kept_canary(folder: RunFolder) -> Canary | None:
     """The verdict of an earlier command of this run; None where there is none, or the file is not
     what a canary writes."""
@@ -106,11 +121,11 @@ def send_canary(
     analyst: AnalyseSettings,
     sampled: str | None,
     run: str,
-) -> Canary | None:
-    """Ask about a `share` (0 to 1) of the distinct records in both modes; None where it was stopped
-    (the board knows why). `sampled`: the greatest id that a `--sample` keeps; `run`: a name that
-    all commands share that go on in the folder. Raises UsageError where URL, model or key are
-    wrong."""
+) -> Canary | NoVerdict | None:
+    """Ask about a `share` (0 to 1) of the distinct records in both modes; None where there are
+    none. Where it was stopped, the board knows why. `sampled`: the greatest id that a `--sample`
+    keeps; `run`: a name that all commands share that go on in the folder. Raises UsageError where
+    URL, model or key are wrong."""
     drawn = draw(plan.slices, plan.cleaning, share, sampled)
     if not drawn.records:
         return None
@@ -122,13 +137,17 @@ def send_canary(
     trial = Trial(_way("single", analyst), _way("packed", analyst), keeping)
     try:
         first, second, again = asyncio.run(_ask(trial, drawn, analyst))
+    except Unfinished as error:
+        _store(trial, analyst.ask.mode, analyst)
+        return NoVerdict(str(error), stopped=False)
     except StoppedEarly as error:
         ray.get(analyst.board.stop.remote(str(error), StoppedEarly.exit_code))
-        return None
+        return NoVerdict(str(error), stopped=True)
     found = compare_sides(first, second, again, _about(drawn, share))
     busy = first.seconds + second.seconds + again.seconds
     canary = Canary(orjson.loads(orjson.dumps(found.as_json())), busy)
-    _keep(canary, trial, found, folder, analyst)
+    _store(trial, canary.mode, analyst)
+    write_json(folder.root / FILE, canary.found)
     return canary
 
 
@@ -169,14 +188,10 @@ def _posting(analyst: AnalyseSettings, spend: RaySpend, records: int) -> Watch:
     return post
 
 
-def _keep(
-    canary: Canary, trial: Trial, found: Comparison, folder: RunFolder, analyst: AnalyseSettings
-) -> None:
-    """Store the answers of the mode chosen, then the verdict."""
-    chosen = found.second if canary.mode == "packed" else found.first
-    rows = list(trial.kept[chosen.name].rows.items())
+def _store(trial: Trial, mode: Mode, analyst: AnalyseSettings) -> None:
+    """Store the answers of `mode` for the run, which goes on in it."""
+    rows = list(trial.kept[mode].rows.items())
     ray.get(analyst.answers.put_many.remote(rows, replace=analyst.ask.since is not None))
-    write_json(folder.root / FILE, canary.found)
 
 
 def _about(drawn: Drawn, share: float) -> dict[str, Any]:

@@ -35,6 +35,11 @@ Watch = Callable[[str, Dispatcher], Awaitable[None]]
 it."""
 
 
+class Unfinished(StoppedEarly):
+    """Some of the records were not asked, though others still may be: the cap has no room for one
+    of several models, or a call would not have ended before the deadline."""
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
     """A way of asking, and what to call it. `pack_tokens`: None where it finds itself; `earlier`:
@@ -81,7 +86,7 @@ async def ask_way(
 ) -> Side:
     """Ask about `records` in this way; they stand for `of` (0: for themselves). Raises
     StoppedEarly, or UsageError where URL, model or key are wrong, if anything ended it before each
-    record had its answer or had failed."""
+    record had its answer or had failed; Unfinished where some were left out and nothing ended."""
     known = known_prices(way.provider, way.ask.tiers)
     prices = {model: one.prices for model, one in known.items()}
     meter = Meter(spend, prices)
@@ -95,6 +100,7 @@ async def ask_way(
     watching = asyncio.create_task(_keep_looking(way.name, dispatcher, watch))
     try:
         results = await dispatcher.submit(records)
+        stopped = dispatcher.stopped
         if running.done():
             running.result()
     finally:
@@ -107,8 +113,9 @@ async def ask_way(
         await dispatcher.asker.aclose()
     unasked = [result for result in results if result.via == "unasked"]
     if unasked:
-        wrong = exit_code_of(dispatcher.stopped) == UsageError.exit_code
-        raise (UsageError if wrong else StoppedEarly)(str(unasked[0].reason))
+        wrong = exit_code_of(stopped) == UsageError.exit_code
+        early = Unfinished if stopped is None else StoppedEarly
+        raise (UsageError if wrong else early)(str(unasked[0].reason))
     return Side(
         way.name,
         results,
