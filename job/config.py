@@ -143,7 +143,7 @@ def _check_ranges(flags: Flags) -> None:
     if flags.max_spend is not None and not 0 < flags.max_spend < math.inf:
         raise UsageError("--max-spend: an amount above 0, such as 2.50")
     if flags.canary is not None and not 0 < flags.canary <= 100:
-        raise UsageError("--canary: a percentage of the records above 0, such as 10")
+        raise UsageError("--canary: a percentage of the records, above 0 to 100, such as 10")
     if flags.max_failed is not None and not 0 <= flags.max_failed <= 1:
         raise UsageError("--max-failed: a share between 0 and 1, such as 0.01 for 1 %")
 

@@ -29,6 +29,8 @@ WORDS = {
     "no_records": "没有可供分析的记录",
     "detail_action": "需要处理的问题中，{counts}。",
     "detail_themes": "{records} 条记录中有 {problems} 条反映问题，归并后共 {n} 个问题",
+    "detail_themes_known": "已分析的 {known} 条记录（共 {records} 条）中有 {problems} 条反映问题，"
+    "归并后共 {n} 个问题",
     "detail_users": "涉及 {n} 位用户",
     "detail_incidents": "疑似事故 {n} 起，涉及 {records} 条记录|"
     "疑似事故 {n} 起，其中最大的一起涉及 {records} 条记录",

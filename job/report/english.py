@@ -44,6 +44,10 @@ WORDS = {
     "detail_action": "To act on: {counts}.",
     "detail_themes": "{problems} of {records} records report a problem: {n} different problem|"
     "{problems} of {records} records report a problem: {n} different problems",
+    "detail_themes_known": "{problems} of the {known} records analysed ({records} in all) report"
+    " a problem: {n} different problem|"
+    "{problems} of the {known} records analysed ({records} in all) report"
+    " a problem: {n} different problems",
     "detail_users": "{n} user affected|{n} users affected",
     "detail_incidents": "{n} likely incident of {records} records|"
     "{n} likely incidents, the largest of {records} records",

@@ -75,11 +75,13 @@ def detail(report: Mapping[str, Any], words: Words) -> str:
 
     Where the headline says what is new, this says how bad it is: what is new need not be grave.
     """
-    problems, records = report["problems"], report["ledger"]["records"]
+    problems, ledger = report["problems"], report["ledger"]
     if not problems["themes"]:
         return ""
-    counts = {"problems": problems["records"], "records": records, "n": problems["themes"]}
-    parts = [words("detail_themes", **counts)]
+    known = ledger["records"] - ledger["unasked"] - ledger["failed"]
+    counts = {"problems": problems["records"], "records": ledger["records"], "known": known}
+    key = "detail_themes" if known == ledger["records"] else "detail_themes_known"
+    parts = [words(key, n=problems["themes"], **counts)]
     if problems["users"]:
         parts.append(words("detail_users", n=problems["users"]))
     if incidents := report["incidents"]:

@@ -308,4 +308,6 @@ def test_why_a_run_stopped_is_said_in_the_language_of_its_report(tmp_path: Path)
 def test_unasked_records_make_a_report_partial_even_if_nothing_stopped_it(tmp_path: Path) -> None:
     out = write_run(tmp_path / "out", [problem(1), Result(record(2), "unasked")], [theme()])
     write_report(Place.of(out))
-    assert Words("en")("notice_unasked", unasked=1, records=2) in "".join(page_of(out).text)
+    text = "".join(page_of(out).text)
+    assert Words("en")("notice_unasked", unasked=1, records=2) in text
+    assert "1 of the 1 records analysed (2 in all) report a problem" in text
