@@ -135,6 +135,7 @@ def test_compare_says_from_which_position_packs_fade(logs: Path, fading: Simulat
     assert not (logs.parent / "answers.db").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.ray
 def test_an_honest_model_compared_with_another_is_good(logs: Path) -> None:
     with SimulatedProvider(provider_settings(models=("simulated", "other"))) as server:
@@ -197,6 +198,7 @@ def test_a_bad_canary_has_every_record_asked_by_itself(
     assert report["run"]["canary"] == canary
 
 
+@pytest.mark.thorough
 @pytest.mark.ray
 def test_a_good_canary_leaves_packs_and_its_answers_are_used(logs: Path) -> None:
     with SimulatedProvider(provider_settings()) as server:

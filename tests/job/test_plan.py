@@ -17,6 +17,7 @@ from tests.command import fupan, read_json
 pytestmark = pytest.mark.ray
 
 
+@pytest.mark.thorough
 def test_a_plan_says_what_the_run_takes_and_knows_it_better_after_it(tmp_path: Path) -> None:
     write_seed_day(tmp_path / "day", seed=3, records=240)
     truth = load_truth(tmp_path / "day" / "provider.json")

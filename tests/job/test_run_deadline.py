@@ -63,6 +63,7 @@ def test_what_there_is_no_time_for_is_what_matters_least_and_the_next_run_goes_o
         assert Closing.decode(store.learned(LEARNED)).slowness
 
 
+@pytest.mark.thorough
 def test_a_deadline_needs_no_records(tmp_path: Path) -> None:
     out, logs = tmp_path / "retro", tmp_path / "app.log"
     logs.write_text("2026-03-14 10:00:00 INFO all is well\n")

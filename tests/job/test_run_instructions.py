@@ -55,6 +55,7 @@ def test_rules_are_made_shorter_once_and_told_so_by_every_run(tmp_path: Path) ->
     assert "Made shorter" in (tmp_path / "one" / "report.html").read_text()
 
 
+@pytest.mark.thorough
 def test_a_model_that_forgets_rules_is_not_believed_and_the_run_goes_on(tmp_path: Path) -> None:
     settings = Settings.model_validate({"time_scale": 50.0, "forgets_rules": 2})
     with SimulatedProvider(settings) as server:
@@ -66,6 +67,7 @@ def test_a_model_that_forgets_rules_is_not_believed_and_the_run_goes_on(tmp_path
     assert read_json(tmp_path / "one" / "ledger.json")["answered"] == 3
 
 
+@pytest.mark.thorough
 def test_a_provider_that_refuses_the_rules_is_asked_about_the_records(tmp_path: Path) -> None:
     settings = Settings.model_validate({"time_scale": 50.0, "poison": ["骑手"]})
     with SimulatedProvider(settings) as server:

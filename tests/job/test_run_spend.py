@@ -67,6 +67,7 @@ def test_a_run_stops_at_its_cap_and_goes_on_under_a_higher_one(tmp_path: Path) -
     assert ", 0." in next(line for line in done.lines if line.startswith("spent: "))
 
 
+@pytest.mark.thorough
 def test_a_run_that_asks_anew_goes_on_with_what_it_has_paid_for(tmp_path: Path) -> None:
     write_logs(tmp_path / "logs", 1, 300)
     out, config, own = tmp_path / "retro", tmp_path / "fupan.yaml", tmp_path / "own.md"

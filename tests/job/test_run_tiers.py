@@ -29,6 +29,7 @@ PRICES = {
 RECORDS = 120
 
 
+@pytest.mark.thorough
 def test_what_a_weak_model_answers_badly_is_answered_by_the_next_and_nothing_is_lost(
     tmp_path: Path,
 ) -> None:

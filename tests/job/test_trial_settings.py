@@ -65,6 +65,7 @@ def test_the_built_in_analyst_shortens_no_instructions() -> None:
         resolve(Flags(inputs=("x",), provider="extractive", compress_instructions=True))
 
 
+@pytest.mark.thorough
 @pytest.mark.ray
 def test_the_deadline_that_was_chosen_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
