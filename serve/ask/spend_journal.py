@@ -16,6 +16,7 @@ from typing import Self
 
 import orjson
 
+from serve.ask.answers_file import transaction
 from serve.ask.contract import Usage
 from serve.ask.settings import Prices
 from serve.ask.spend import Call, Ended
@@ -127,14 +128,9 @@ class SpendJournal:
 
     def begin(self, run: str, rows: Iterable[Row]) -> None:
         """Attempts of `run` are about to be sent."""
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            values = [(run, _kinds(row.call), *_values(row)) for row in rows]
+        values = [(run, _kinds(row.call), *_values(row)) for row in rows]
+        with transaction(self._connection):
             self._connection.executemany(_INSERT, values)
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
 
     def settle(
         self, ticket: str, ended: Ended, cost: Decimal | None, usage: Usage | None = None
@@ -151,8 +147,7 @@ class SpendJournal:
         """Forget the runs that did nothing since `before`, nor in the last KEPT_SECONDS; how many
         attempts that were, or would be. A run that goes on all the same finds that its account
         lacks them."""
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(self._connection):
             old = self._connection.execute(
                 "SELECT run FROM (SELECT run, at FROM attempts UNION ALL "
                 "SELECT run, at FROM commands) GROUP BY run HAVING max(at) < ?",
@@ -163,10 +158,6 @@ class SpendJournal:
             for table in ("attempts", "commands", "refusals"):
                 delete = f"DELETE FROM {table} WHERE run = ?"  # noqa: S608
                 self._connection.executemany(delete, [] if dry_run else old)
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
         return int(attempts)
 
     def rows(self, run: str) -> Iterator[Row]:
