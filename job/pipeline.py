@@ -9,21 +9,16 @@ and balances, or the run fails.
 
 from __future__ import annotations
 
-from typing import Any
-
-import pyarrow as pa
 import ray
 from ray.data import ActorPoolStrategy, TaskPoolStrategy
 
-from job.analyse.analyst import Analyse, AnalyseSettings, analyse_extractive
-from job.instructions import Language
+from job.analyse.analyst import Analyse, AnalyseSettings
+from job.asked_files import analyse_and_write, write_results
 from job.intake import Intake
 from job.pack.held import BLOCK_RECORDS, blocks_at_once
 from job.ration.importance import RANK, with_ranks
-from job.records import RESULT_SCHEMA
 from job.spread import RETRIES
 from job.storage.place import Place
-from job.write import content_name, write_table
 
 RESULT_ROWS = 4096
 """Of one unfinished result file, half a second of work for the built-in analyst."""
@@ -93,7 +88,7 @@ def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> list[Place
             ray_remote_args_fn=_few_restarts,
         )
         written = results.map_batches(
-            _write_results,
+            write_results,
             fn_kwargs=writing,
             batch_size=RESULT_ROWS,
             batch_format="pyarrow",
@@ -103,7 +98,7 @@ def ask_everything(intake: Intake, analyst: AnalyseSettings | str) -> list[Place
         )
     else:
         written = records.map_batches(
-            _analyse_and_write,
+            analyse_and_write,
             fn_kwargs={"language": analyst, "board": intake.board, **writing},
             batch_size=RESULT_ROWS,
             batch_format="pyarrow",
@@ -122,17 +117,3 @@ def _few_retries() -> dict[str, int]:
 
 def _few_restarts() -> dict[str, int]:
     return {"max_task_retries": RETRIES}
-
-
-def _analyse_and_write(block: pa.Table, language: Language, board: Any, into: Place) -> pa.Table:
-    return _write_results(analyse_extractive(block, language, board), into)
-
-
-def _write_results(block: pa.Table, into: Place) -> pa.Table:
-    """One result file per block, named by the ids it holds: a task that is run again writes the
-    same file."""
-    if block.num_rows == 0:
-        return pa.table({"file": pa.array([], pa.string())})
-    name = content_name(block["id"].to_pylist())
-    write_table(into / name, [block], RESULT_SCHEMA)
-    return pa.table({"file": [name]})

@@ -181,7 +181,8 @@ class _Run:
     def _ask(self, board: Any, analyst: AnalyseSettings | str, bound: str | None) -> list[Place]:
         """Read and ask everything; the files of results."""
         plan = self.plan
-        intake = Intake(plan.slices, plan.cleaning, self.folder, start_shards(), board, bound)
+        shards = start_shards(len(plan.slices))
+        intake = Intake(plan.slices, plan.cleaning, self.folder, shards, board, bound)
         with self.stations.station("ask"), watched(board, self.watcher, len(plan.slices)):
             return ask_everything(intake, analyst)
 

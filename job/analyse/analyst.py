@@ -14,16 +14,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
-import ray
 
-from job import extractive
 from job.analyse.dispatch import Dispatcher
 from job.analyse.learned import Keeper, estimates_name
 from job.analyse.learning import Learning
 from job.analyse.owner import Owner
 from job.analyse.requests import instruction_tokens
 from job.analyse.stored import AskSettings, Store
-from job.instructions import Language
 from job.pack.packing import Fit
 from job.ration.deadline import Deadline
 from job.ration.importance import ranks_in
@@ -174,18 +171,3 @@ def exit_code_of(reason: object) -> int:
     """What a run ends with that stopped for `reason`: 2 when URL, model or key are wrong, else 4
     (stopped early, resumable)."""
     return 2 if isinstance(reason, Misconfigured) else 4
-
-
-def analyse_extractive(block: pa.Table, language: Language, board: Any) -> pa.Table:
-    """A block of RECORD_SCHEMA by the built-in analyst; unasked once the run was stopped."""
-    stop: str | None = ray.get(board.stop_reason.remote())
-    if stop is not None:
-        return results_to_table(
-            Result(record, "unasked", reason=stop) for record in table_to_records(block)
-        )
-    return results_to_table(_by_rules(record, language) for record in table_to_records(block))
-
-
-def _by_rules(record: Record, language: Language) -> Result:
-    answer = extractive.analyse(record, language)
-    return Result(record, "answered", answer.outcome, answer.issues, model=extractive.MODEL)

@@ -66,7 +66,8 @@ def preview(settings: Settings, console: Console, quiet: bool) -> Preview:
         bound = None
         if settings.sample is not None:
             bound = sample_bound(plan.slices, plan.cleaning, settings.sample)
-        intake = Intake(plan.slices, plan.cleaning, folder, start_shards(), start_board(), bound)
+        shards = start_shards(len(plan.slices))
+        intake = Intake(plan.slices, plan.cleaning, folder, shards, start_board(), bound)
         if settings.provider is None or plan.fit is None:
             found.to_ask = sum(len(block) for block in _blocks(intake))
             found.bounded = "no calls: the built-in analyst"

@@ -21,8 +21,10 @@ from job.records import RECORD_SCHEMA, Record
 SHARDS = 2
 """Actors among which the digests are spread by their first hex digits: each takes a second of CPU
 time to start, and then 2 microseconds for a claim."""
-CAPACITY = 800_000
-"""Digests that one shard remembers."""
+SLICES_FOR_ONE = 4
+"""Up to so many slices are read by few tasks at once, which one actor keeps up with."""
+CAPACITY = 1_600_000
+"""Digests that all shards together remember."""
 DIGEST_BYTES = 16
 ID_BYTES = 8
 """Of an id: those its hex digits stand for."""
@@ -35,8 +37,8 @@ MEMBER_SCHEMA = RECORD_SCHEMA.append(pa.field("represented_by", pa.string(), nul
 
 
 class Claims:
-    """The ids that came first, by digest: a table of fixed size (25 bytes a slot, so 26 MB), in
-    which a digest lies in the first free slot from the one that it names."""
+    """The ids that came first, by digest: a table of fixed size (25 bytes a slot, so 52 MB for
+    all digests), in which a digest lies in the first free slot from the one that it names."""
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._left = capacity
@@ -115,10 +117,11 @@ class ActorShards:
         return held
 
 
-def start_shards(count: int = SHARDS, capacity: int = CAPACITY) -> ActorShards:
-    """The actors that remember who came first; they take no CPU."""
+def start_shards(slices: int) -> ActorShards:
+    """The actors that remember who came first in so many `slices`; they take no CPU."""
+    count = 1 if slices <= SLICES_FOR_ONE else SHARDS
     shard = ray.remote(FoldShard).options(num_cpus=0)
-    return ActorShards([shard.remote(capacity) for _ in range(count)])
+    return ActorShards([shard.remote(CAPACITY // count) for _ in range(count)])
 
 
 def claimed(records: Sequence[Record]) -> tuple[bytes, bytes]:

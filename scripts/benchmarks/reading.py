@@ -26,7 +26,7 @@ import ray
 
 from job.clean.cleaner import CleanSettings
 from job.cluster import cluster
-from job.fold.folding import CAPACITY, SHARDS, Claims, Shards, came_first, claimed, start_shards
+from job.fold.folding import CAPACITY, Claims, Shards, came_first, claimed, start_shards
 from job.intake import Intake
 from job.ledger import read_manifests
 from job.mask.masking import Masker
@@ -83,11 +83,11 @@ def run(args: argparse.Namespace) -> int:
     plan, warm_up = _plan(files), _plan(small)
     alone, together = [], []
     with cluster():
-        _timed(warm_up, args.folder / "warm-up", _on_ray, *_started())
+        _timed(warm_up, args.folder / "warm-up", _on_ray, *_started(len(warm_up.slices)))
         for number in range(args.rounds):
             folder = args.folder / f"round-{number}"
             alone.append(_timed(plan, folder / "plain", _in_this_process, _OwnShards(), _NoBoard))
-            together.append(_timed(plan, folder / "ray", _on_ray, *_started()))
+            together.append(_timed(plan, folder / "ray", _on_ray, *_started(len(plan.slices))))
     parsed = min(_parse(files) for _ in range(args.rounds))
     best_alone, best = (min(paces, key=lambda pace: pace.seconds) for paces in (alone, together))
     loads = Pace(best.records, 0, plan.size, parsed, parsed)
@@ -124,7 +124,7 @@ def _plan(files: Sequence[Path]) -> Plan:
 class _OwnShards:
     """The claims of one process."""
 
-    claims: Claims = field(default_factory=lambda: Claims(SHARDS * CAPACITY))
+    claims: Claims = field(default_factory=lambda: Claims(CAPACITY))
 
     def claim(self, records: Sequence[Record]) -> Callable[[], list[str | None]]:
         """See `job.fold.folding.Shards`."""
@@ -141,9 +141,9 @@ class _NoBoard:
             del counts
 
 
-def _started() -> tuple[Shards, Any]:
+def _started(slices: int) -> tuple[Shards, Any]:
     """The actors of a run, ready to work."""
-    shards, board = start_shards(), start_board()
+    shards, board = start_shards(slices), start_board()
     ray.get([actor.claim.remote(b"", b"") for actor in shards.actors])
     ray.get(board.slice_read.remote(SliceCounts("", 0)))
     return shards, board

@@ -94,7 +94,8 @@ def test_a_run_on_the_store_leaves_what_one_on_this_machine_leaves(
     assert here.code == 0, here.err
     assert comparable(report_of(server)) == comparable(read_json(out / "report.json"))
     local = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
-    assert set(held(server)) == local - {".lock"} >= set(OWN_FILES) - {"baseline.json"}
+    assert set(held(server)) == local - {".lock"}
+    assert local >= set(OWN_FILES) - {"baseline.json", "canary.json"}
     assert server.unfinished("bucket") == 0
     written = b"".join(server.get(f"bucket/{key}") for key in server.keys("bucket"))
     assert SECRET.encode() not in written

@@ -37,7 +37,7 @@ def cluster() -> Iterator[None]:
 async def test_an_actor_that_dies_loses_nothing_and_counts_nothing_twice(
     cluster: None, tmp_path: Path
 ) -> None:
-    purse = Purse("run", "c", Decimal("0.0125"), PRICES)
+    purse = Purse("run", "c", Decimal("0.0135"), PRICES)
     actor = start_spend(tmp_path / FILE, purse)
     one, other = RaySpend(actor), RaySpend(actor)
     await one.reserve("a", CALL)
@@ -47,7 +47,7 @@ async def test_an_actor_that_dies_loses_nothing_and_counts_nothing_twice(
     ray.kill(actor, no_restart=False)
     await one.settle("a", "answered", Usage(1000, 100, 0))
     await one.settle("a", "answered", Usage(1000, 100, 0))
-    # 2.0 times our estimate before, 1.1 times from now on: c is 0.0037 at worst.
+    # 0.0023 + 2 x 0.0055 = 0.0133.
     await asyncio.wait_for(waiting, 60)
     ray.kill(actor, no_restart=False)
     await other.settle("b", "unconfirmed")
