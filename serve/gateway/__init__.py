@@ -1,0 +1,20 @@
+"""The OpenAI-compatible gateway: one request of a client in, one answer out.
+
+    app.py        the routes, and OpenAI-shaped errors for whatever goes wrong
+    gateway.py    one request from its arrival to its answer, on one screen
+    settings.py   the `serve` section of fupan.yaml
+    contract.py   what its parts hand to each other
+    errors.py     the error tree, and what each one is on the wire
+    names.py      one list of names over all providers
+    upstream.py   one request to providers: permits, retries, fallbacks, streams
+    events.py     server-sent events: read, joined, put together, cut again
+    keys.py       who may ask: keys, hashed at rest
+    meter.py      how much each key may ask and spend
+    admission.py  bounded queues and bodies
+    tasks.py      limits for callers that name their task
+    once.py       single flight and idempotency keys
+    analyze.py    one document, asked about in parallel
+
+Invariant: nothing here imports Ray Serve (`serve/app.py` does), so that the whole gateway also runs
+in one process behind any ASGI server.
+"""

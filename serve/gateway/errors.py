@@ -1,0 +1,180 @@
+"""What goes wrong at the gateway, and what each is on the wire.
+
+GatewayError                          status  type                    code
+ +- BadRequest                        400     invalid_request_error   (given)
+ +- NotAuthorized                     401     authentication_error    invalid_api_key
+ +- Forbidden                         403     permission_error        model_not_allowed
+ +- UnknownModel                      404     invalid_request_error   model_not_found
+ +- BodyTooLarge                      413     invalid_request_error   body_too_large
+ +- KeyRateLimited                    429     rate_limit_error        key_rate_limited
+ +- KeySpent                          429     insufficient_quota      key_spent
+ +- ProviderRateLimited               429     rate_limit_error        provider_rate_limited
+ +- ProviderQuota                     429     insufficient_quota      provider_quota_exhausted
+ +- Overloaded                        503     server_error            gateway_overloaded
+ +- ProviderDown                      503     server_error            provider_unavailable
+ +- ProviderFailed                    502     server_error            provider_failed
+ +- ProviderTimedOut                  504     server_error            provider_timed_out
+ `- Draining                          503     server_error            gateway_draining
+
+Invariant: every failure that a client sees is one of these, in OpenAI's error form; `message` never
+holds a key, and `code` says whose limit it was.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import orjson
+
+
+class GatewayError(Exception):
+    """Base. `message` is shown to the client; `param`: the field it is about; `retry_after`:
+    seconds after which the same request may succeed."""
+
+    status: ClassVar[int] = 500
+    type: ClassVar[str] = "server_error"
+    code: str | None = "internal_error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.param = param
+        self.retry_after = retry_after
+        if code is not None:
+            self.code = code
+
+    def body(self) -> dict[str, Any]:
+        """OpenAI's error form."""
+        return {
+            "error": {
+                "message": self.message,
+                "type": self.type,
+                "param": self.param,
+                "code": self.code,
+            }
+        }
+
+    def json(self) -> bytes:
+        """`body` as it is sent."""
+        return orjson.dumps(self.body())
+
+    def headers(self) -> dict[str, str]:
+        """`Retry-After` in whole seconds, at least 1, where it is known."""
+        if self.retry_after is None:
+            return {}
+        return {"retry-after": str(max(1, math.ceil(self.retry_after)))}
+
+
+class BadRequest(GatewayError):
+    """The request makes no sense as it stands, or the provider refuses it (its own code)."""
+
+    status = 400
+    type = "invalid_request_error"
+    code = None
+
+
+class NotAuthorized(GatewayError):
+    """No API key, or one that nobody was given."""
+
+    status = 401
+    type = "authentication_error"
+    code = "invalid_api_key"
+
+
+class Forbidden(GatewayError):
+    """The key may not ask this model."""
+
+    status = 403
+    type = "permission_error"
+    code = "model_not_allowed"
+
+
+class UnknownModel(GatewayError):
+    """No provider has a model of this name."""
+
+    status = 404
+    type = "invalid_request_error"
+    code = "model_not_found"
+
+
+class BodyTooLarge(GatewayError):
+    """The body is larger than the gateway takes."""
+
+    status = 413
+    type = "invalid_request_error"
+    code = "body_too_large"
+
+
+class KeyRateLimited(GatewayError):
+    """The key's own rate is used up."""
+
+    status = 429
+    type = "rate_limit_error"
+    code = "key_rate_limited"
+
+
+class KeySpent(GatewayError):
+    """The key's own money is used up."""
+
+    status = 429
+    type = "insufficient_quota"
+    code = "key_spent"
+
+
+class ProviderRateLimited(GatewayError):
+    """The provider's rate is used up for longer than the request may take."""
+
+    status = 429
+    type = "rate_limit_error"
+    code = "provider_rate_limited"
+
+
+class ProviderQuota(GatewayError):
+    """The account at the provider has nothing left."""
+
+    status = 429
+    type = "insufficient_quota"
+    code = "provider_quota_exhausted"
+
+
+class Overloaded(GatewayError):
+    """More requests wait than the gateway takes."""
+
+    status = 503
+    code = "gateway_overloaded"
+
+
+class Draining(GatewayError):
+    """This replica is about to end."""
+
+    status = 503
+    code = "gateway_draining"
+
+
+class ProviderDown(GatewayError):
+    """The provider is failing and is not asked at the moment, or nobody answers at its URL."""
+
+    status = 503
+    code = "provider_unavailable"
+
+
+class ProviderFailed(GatewayError):
+    """The provider answered with an error of its own, or with what is no answer."""
+
+    status = 502
+    code = "provider_failed"
+
+
+class ProviderTimedOut(GatewayError):
+    """The provider gave no complete answer in time."""
+
+    status = 504
+    code = "provider_timed_out"

@@ -1,0 +1,118 @@
+"""The `serve` section of fupan.yaml, and the providers beside it.
+
+Invariant: an unknown key is an error; no value holds a key or a password, only the name of the
+environment variable that does.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from serve.ask.settings import Positive, Provider
+
+MIB = 2**20
+Count = Annotated[int, Field(gt=0)]
+TASKS = {
+    "classification": (10, 15.0),
+    "extraction": (200, 30.0),
+    "summary": (400, 45.0),
+    "qa": (500, 60.0),
+    "generation": (1_500, 120.0),
+    "code": (2_000, 180.0),
+}
+"""Output tokens and seconds of the tasks that a caller can name."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TaskSettings(_Strict):
+    """A task that a caller can name in `x-fupan-task`."""
+
+    max_tokens: Count
+    timeout: Positive
+    """Seconds."""
+
+
+class CacheSettings(_Strict):
+    """The caches of answers: which are on without being asked for, and how much they hold."""
+
+    exact: bool = False
+    near: bool = False
+    semantic: bool = False
+    bytes: Count = 256 * MIB
+    """Of all answers that one replica holds in memory."""
+    ttl: Positive = 3_600.0
+    """Seconds that the answer to a short prompt is kept; see docs/cache.md for longer ones."""
+    recheck: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """The share of hits of the near and the semantic cache that are also asked live, to tell how
+    many were wrong."""
+    embedding: str = "bundled"
+    """The model whose vectors the semantic cache compares."""
+
+
+class AdmissionSettings(_Strict):
+    """What one replica takes at most."""
+
+    body_bytes: Count = 10 * MIB
+    in_flight: Count = 200
+    """Requests that are being answered."""
+    waiting: Count = 1_000
+    """Requests that wait for one of those; more are turned away with 503."""
+    array: Count = 2_048
+    """Inputs of one request for embeddings."""
+
+
+class NameSettings(_Strict):
+    """A name of your own for models: the first of `use` is asked, the next while that one fails."""
+
+    use: Annotated[tuple[str, ...], Field(min_length=1)]
+    """`provider/model` each."""
+
+
+class AutoSettings(_Strict):
+    """Which model `model: auto` asks, as `provider/model` or a name of your own."""
+
+    fast: str
+    balanced: str | None = None
+    powerful: str
+
+
+class ServeSettings(_Strict):
+    """The `serve` section of fupan.yaml."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8000
+    keys_env: str | None = None
+    """The environment variable that holds the hashed API keys, see docs/gateway.md."""
+    keys: str | None = None
+    """A file of hashed API keys. Neither this nor `keys_env`: whoever reaches the port may ask."""
+    redis_env: str | None = None
+    """The environment variable that holds the URL of the Redis that replicas share."""
+    redis: str | None = None
+    """Its URL, where that holds no password."""
+    state: str | None = None
+    """The folder of what is kept over restarts; None: beside the user's answers."""
+    names: dict[str, NameSettings] = {}
+    auto: AutoSettings | None = None
+    tasks: dict[str, TaskSettings] = {
+        name: TaskSettings(max_tokens=most, timeout=seconds)
+        for name, (most, seconds) in TASKS.items()
+    }
+    timeout: Positive = 120.0
+    """Seconds for a request whose caller names no task."""
+    join_tokens: Annotated[int, Field(ge=1, le=16)] = 1
+    """Tokens that one event of a stream carries, for weak networks."""
+    cache: CacheSettings = CacheSettings()
+    admission: AdmissionSettings = AdmissionSettings()
+    metrics: Literal["on", "off"] = "on"
+
+
+class GatewaySettings(_Strict):
+    """Everything the gateway is made of."""
+
+    providers: dict[str, Provider]
+    serve: ServeSettings = ServeSettings()
