@@ -13,9 +13,10 @@ import socket
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
+import psutil
 import ray
 from ray.data import DataContext
 from ray.util.annotations import RayDeprecationWarning
@@ -129,13 +130,20 @@ def _children_deaf_to_sigterm() -> Iterator[None]:
 
 def _end_at_once() -> None:
     """Have `ray.shutdown` kill what it started. It would ask each of the five processes with a
-    SIGTERM, to which they are deaf here, and wait a second before it kills it."""
+    SIGTERM, to which they are deaf here, and wait a second before it kills it. What the raylet has
+    started goes with it: its agents would try for a minute to tell the others."""
     node = ray._private.worker._global_node
     if node is None or not node.is_head():
         return
     kill = node.kill_all_processes
 
     def kill_at_once(**how: Any) -> None:
+        (raylet,) = node.all_processes["raylet"]
+        with suppress(psutil.NoSuchProcess):
+            parent = psutil.Process(raylet.process.pid)
+            for process in (parent, *parent.children(recursive=True)):
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
         kill(**how | {"allow_graceful": False})
 
     node.kill_all_processes = kill_at_once

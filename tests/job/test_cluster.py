@@ -5,7 +5,9 @@ from __future__ import annotations
 import signal
 import socket
 
+import psutil
 import pytest
+import ray
 
 from job.cluster import cluster, named_address
 from job.errors import UsageError
@@ -47,3 +49,19 @@ def test_sigterm_interrupts_while_the_cluster_is_up() -> None:
     with pytest.raises(KeyboardInterrupt), cluster(own=True):
         signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+class _Worker:
+    def name(self) -> str:
+        return type(self).__name__
+
+
+@pytest.mark.ray
+def test_nothing_of_a_cluster_outlives_its_block() -> None:
+    with cluster(own=True):
+        worker = ray.remote(_Worker).options(num_cpus=0).remote()
+        ray.get(worker.name.remote())
+        started = psutil.Process().children(recursive=True)
+    assert len(started) > 5
+    _, alive = psutil.wait_procs(started, timeout=5)
+    assert not alive
