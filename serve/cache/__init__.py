@@ -1,0 +1,13 @@
+"""The caches of answers, each off unless it is asked for.
+
+    partition.py  which requests may share an answer, and the key of one
+    caches.py     one request looked up in each cache it may use, and its answer kept
+    store.py      where answers are: key -> bytes, bounded, for a time
+    ttl.py        for how long
+    near.py       questions that differ by a few characters
+    semantic.py   questions that mean the same
+    agree.py      whether two texts agree in numbers, names, negation and direction
+    recheck.py    a share of the hits asked live, to tell how many were wrong
+
+Invariant: an answer never leaves its partition, and what is kept is whole.
+"""
