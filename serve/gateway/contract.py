@@ -66,7 +66,8 @@ class CacheWish:
 class Call:
     """One request, understood. `body`: as the client sent it; `name`: the model it asks for;
     `estimate`: its input tokens by our own count; `timeout`: seconds for the whole of it;
-    `idempotency_key`: None where the client sent none."""
+    `idempotency_key`: None where the client sent none; `targets`: whom `name` stands for, the
+    first to ask first (part of what decides an answer: a cached one is never another model's)."""
 
     endpoint: Endpoint
     body: Mapping[str, Any]
@@ -79,6 +80,7 @@ class Call:
     task: Task | None = None
     wish: CacheWish = CacheWish()
     idempotency_key: str | None = None
+    targets: tuple[Target, ...] = ()
 
 
 @dataclass(slots=True)
