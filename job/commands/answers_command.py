@@ -75,8 +75,12 @@ def answers(
             return
         if action == "prune":
             before = None if older_than is None else time.time() - older_than * _DAY
+            known = contents(store).models if model is not None else {}
             forgotten = forget(store, before, model, dry_run)
             shown, lines = forgotten_line(forgotten, dry_run)
+            if model is not None and model not in known:
+                names = ", ".join(sorted(name for name in known if name)) or "no model"
+                lines.append(f"no answer says it is of {model}; held are those of {names}")
             if before is not None and model is None:
                 spent = forget_spend(store.path, before, dry_run)
                 shown["attempts"] = spent

@@ -103,9 +103,9 @@ def compare(
     """Ask about the same records in two ways: do the answers agree?
 
     Packed calls against single ones, unless --with-model or --with-instructions name something
-    else. A tenth of the records that differ is asked anew in both ways, and a fifth of that once
-    more in the first, to see how far the model agrees with itself. Nothing is recalled and nothing
-    is stored.
+    else. A tenth of the records that differ is asked anew in both ways, and a fifth of that (60 to
+    200 records) once more in the first, to see how far the model agrees with itself. Nothing is
+    recalled and nothing is stored.
 
     \b
         fupan compare logs/ --base-url https://host/v1 --model NAME --rpm 60

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 _MARKUP = re.compile(r"([\\`*_\[\]<>|~#!&$])")
 _LINK = re.compile(r"(?<=[A-Za-z]):(?=//)|(?<=\bwww)\.", re.IGNORECASE)
-_LIST = re.compile(r"^(\d+)([.)])|^([-+=])")
+_LIST = re.compile(r"^(\d+)([.)])(?=\s|$)|^([-+=])")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _WORD_JOINER = "\u2060"
 

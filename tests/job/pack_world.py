@@ -14,6 +14,7 @@ from itertools import pairwise
 from random import Random
 
 from job.pack.cost import Pack, Rates
+from job.pack.grid import tokens_of
 from job.pack.size import PackSize
 
 Curve = Sequence[tuple[float, float]]
@@ -30,6 +31,15 @@ LATENCY: Curve = (
 )
 ARTICLE: Curve = ((1000, 0.001), (2000, 0.003), (4000, 0.008), (6000, 0.021), (8000, 0.053))
 """Share of rows lost by tokens of a pack."""
+
+REQUESTS = Rates(rpm=60, tpm=None, concurrency=20, context=16_384)
+TOKENS = Rates(rpm=None, tpm=60_000, concurrency=20, context=16_384)
+ALONE = Rates(rpm=None, tpm=None, concurrency=4, context=16_384)
+SMALL = Rates(rpm=60, tpm=None, concurrency=20, context=8192)
+MANY_ROWS = Rates(rpm=60, tpm=None, concurrency=20, context=65_536)
+SMALLEST = round(tokens_of(-7))
+HELD = 9766
+"""The biggest size of the grid that 16,384 tokens hold with answers a third as long."""
 
 
 def at(curve: Curve, tokens: float) -> float:
@@ -123,3 +133,19 @@ class Unreliable(World):
         whole = drawn < 0.1
         again = max(1, n // 10) if whole else max(1, int(n * self.chance.uniform(0.1, 0.7)))
         return replace(pack, again=again, whole=whole)
+
+
+def fed(size: PackSize, packs: int, lost: float = 0.0, whole: bool = True) -> None:
+    """`packs` of the size that it wants come back, each with that share of its rows lost."""
+    debt = 0.0
+    for _ in range(packs):
+        rows = size.wire["fast"] // 130
+        debt += rows * lost
+        again, debt = int(debt), debt - int(debt)
+        size.observe(Pack(rows * 130, rows, again, rows * 130 + 260, rows * 45, rows * 0.1, whole))
+
+
+def curve(base: float, share: float, steepness: float) -> Curve:
+    """Rows lost: `share` at 6,000 tokens, `base` whatever the size."""
+    sizes = range(500, 17_000, 500)
+    return [(size, min(0.5, base + share * (size / 6000) ** steepness)) for size in sizes]

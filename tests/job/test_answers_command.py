@@ -134,6 +134,12 @@ def test_pruning_by_model_leaves_what_was_learned(path: Path) -> None:
     assert len(shown(path)["learned"]) == 2
 
 
+def test_pruning_a_model_that_is_not_there_names_those_that_are(path: Path) -> None:
+    said = command(path, "prune", "--model", "smal").stdout
+    assert "no answer says it is of smal; held are those of large, small" in said
+    assert "no answer says" not in command(path, "prune", "--model", "small").stdout
+
+
 def test_export_writes_a_line_an_answer(path: Path, tmp_path: Path) -> None:
     result = command(path, "export")
     rows = [orjson.loads(line) for line in result.stdout.splitlines()]

@@ -311,3 +311,8 @@ def test_unasked_records_make_a_report_partial_even_if_nothing_stopped_it(tmp_pa
     text = "".join(page_of(out).text)
     assert Words("en")("notice_unasked", unasked=1, records=2) in text
     assert "1 of the 1 records analysed (2 in all) report a problem" in text
+
+
+def test_a_number_with_decimals_is_no_list() -> None:
+    assert prose("0.040 USD") == "0.040 USD"
+    assert prose("2) two") == r"2\) two"
