@@ -1,0 +1,86 @@
+"""How often a key may ask, and for how many tokens. Pure: values and a clock in, decisions out.
+
+Invariant: what is refused takes nothing; over any t seconds a key gets at most a minute's worth and
+what flows in during t, tokens by what was expected of a request until it ends and then by what it
+took.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from serve.ask.buckets import TokenBucket
+
+MINUTE = 60.0
+
+Rate = Literal["requests", "tokens"]
+
+
+class KeyRates:
+    """The rates of one key. Times are seconds of one clock that never goes back."""
+
+    def __init__(self, rpm: float | None, tpm: float | None, now: float) -> None:
+        """Requests and tokens per minute; None: as many as come."""
+        self._limits: dict[Rate, float | None] = {"requests": rpm, "tokens": tpm}
+        self._buckets = {
+            rate: TokenBucket(limit / MINUTE, _capacity(limit), now)
+            for rate, limit in self._limits.items()
+            if limit is not None
+        }
+
+    def adjust(self, rpm: float | None, tpm: float | None, now: float) -> None:
+        """Go on under other limits; what was used stays used."""
+        limits: dict[Rate, float | None] = {"requests": rpm, "tokens": tpm}
+        if limits == self._limits:
+            return
+        for rate, limit in limits.items():
+            bucket = self._buckets.get(rate)
+            if limit is None:
+                self._buckets.pop(rate, None)
+            elif bucket is None:
+                self._buckets[rate] = TokenBucket(limit / MINUTE, _capacity(limit), now)
+            else:
+                bucket.resize(limit / MINUTE, _capacity(limit), now)
+        self._limits = limits
+
+    def limit(self, rate: Rate) -> float | None:
+        """Per minute."""
+        return self._limits[rate]
+
+    def wait(self, tokens: int, now: float) -> tuple[Rate, float] | None:
+        """What a request of `tokens` must wait for longest, and the seconds; None: it may go. One
+        of more tokens than the limit may go when nothing is used, and is paid off after."""
+        waits = [
+            (bucket.ready_at(amount, now) - now, rate)
+            for rate, amount in self._amounts(tokens)
+            if (bucket := self._buckets.get(rate)) is not None
+        ]
+        seconds, rate = max(waits, default=(0.0, "requests"))
+        return (rate, seconds) if seconds > 0 else None
+
+    def take(self, tokens: int, now: float) -> None:
+        """A request of `tokens` goes."""
+        for rate, amount in self._amounts(tokens):
+            if (bucket := self._buckets.get(rate)) is not None:
+                bucket.take(amount, now)
+
+    def settle(self, expected: int, taken: int, now: float) -> None:
+        """A request for which `expected` tokens were taken took `taken`."""
+        if (bucket := self._buckets.get("tokens")) is not None:
+            bucket.put_back(expected - taken, now)
+
+    def give_back(self, tokens: int, now: float) -> None:
+        """A request that was to take `tokens` did not go."""
+        for rate, amount in self._amounts(tokens):
+            if (bucket := self._buckets.get(rate)) is not None:
+                bucket.put_back(amount, now)
+
+    @staticmethod
+    def _amounts(tokens: int) -> tuple[tuple[Rate, float], tuple[Rate, float]]:
+        return ("requests", 1.0), ("tokens", float(tokens))
+
+
+def _capacity(limit: float) -> float:
+    """A minute's worth, and never less than one request: a key of half a request per minute may
+    ask once every two minutes."""
+    return max(limit, 1.0)
