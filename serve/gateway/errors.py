@@ -5,6 +5,8 @@ GatewayError                          status  type                    code
  +- NotAuthorized                     401     authentication_error    invalid_api_key
  +- Forbidden                         403     permission_error        model_not_allowed
  +- UnknownModel                      404     invalid_request_error   model_not_found
+ +- UnknownUrl                        404     invalid_request_error   unknown_url
+ +- WrongMethod                       405     invalid_request_error   method_not_supported
  +- BodyTooLarge                      413     invalid_request_error   body_too_large
  +- KeyRateLimited                    429     rate_limit_error        key_rate_limited
  +- KeySpent                          429     insufficient_quota      key_spent
@@ -14,7 +16,8 @@ GatewayError                          status  type                    code
  +- ProviderDown                      503     server_error            provider_unavailable
  +- ProviderFailed                    502     server_error            provider_failed
  +- ProviderTimedOut                  504     server_error            provider_timed_out
- `- Draining                          503     server_error            gateway_draining
+ +- Draining                          503     server_error            gateway_draining
+ `- ReplicaLost                       500     server_error            gateway_replica_lost
 
 Invariant: every failure that a client sees is one of these, in OpenAI's error form; `message` never
 holds a key, and `code` says whose limit it was.
@@ -105,6 +108,22 @@ class UnknownModel(GatewayError):
     code = "model_not_found"
 
 
+class UnknownUrl(GatewayError):
+    """Nothing is at this path."""
+
+    status = 404
+    type = "invalid_request_error"
+    code = "unknown_url"
+
+
+class WrongMethod(GatewayError):
+    """The path is asked by another method."""
+
+    status = 405
+    type = "invalid_request_error"
+    code = "method_not_supported"
+
+
 class BodyTooLarge(GatewayError):
     """The body is larger than the gateway takes."""
 
@@ -178,3 +197,10 @@ class ProviderTimedOut(GatewayError):
 
     status = 504
     code = "provider_timed_out"
+
+
+class ReplicaLost(GatewayError):
+    """The process that was answering ended."""
+
+    status = 500
+    code = "gateway_replica_lost"
