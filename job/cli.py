@@ -25,6 +25,7 @@ from job.commands.answers_command import answers
 from job.commands.check_command import check
 from job.commands.compare_command import compare
 from job.commands.job_options import takes_job_options
+from job.commands.keys_command import keys
 from job.commands.known_command import known
 from job.commands.report_command import report
 from job.commands.show_command import show
@@ -177,6 +178,13 @@ def _known(**values: Any) -> None:
 def _answers(**values: Any) -> None:
     with _exit_codes():
         answers(**values)
+
+
+@app.command(name="keys", help=keys.__doc__)
+@functools.wraps(keys)
+def _keys(**values: Any) -> None:
+    with _exit_codes():
+        keys(**values)
 
 
 @app.command(name="simulate", help=simulate.__doc__)
