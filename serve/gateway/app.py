@@ -1,0 +1,191 @@
+"""The routes of the gateway as an ASGI application.
+
+The endpoints are ASGI themselves, not functions of FastAPI: they see the client leave, send events
+unbuffered, and cost a third of the time. Invariant: whatever is asked of whatever path, the answer
+is the endpoint's or an error in OpenAI's form, and it carries the request's id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
+
+from serve.gateway.admission import Visit
+from serve.gateway.client import JSON, Client, ClientGone
+from serve.gateway.contract import Answer, Answered, Whole
+from serve.gateway.errors import GatewayError, UnknownUrl, WrongMethod
+from serve.gateway.gateway import Gateway
+from serve.gateway.names import Entry
+from serve.gateway.request import request_id
+
+CLIENT_LEFT = 499
+"""The status that is counted for a client that left before its answer (nginx's)."""
+VERSION = version("fupan")
+_SHOWN = 200
+"""Characters of a path in an error about it."""
+_LOG = logging.getLogger(__name__)
+
+_Ask = Callable[[Client, Visit], Awaitable[Answer]]
+_Tell = Callable[[Client, Mapping[str, str]], bytes]
+
+
+def build_app(gateway: Gateway) -> FastAPI:
+    """The application that serves `gateway`, which is started and closed with it."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await gateway.start()
+        try:
+            yield
+        finally:
+            await gateway.aclose()
+
+    routes: list[BaseRoute] = [
+        Route("/v1/chat/completions", _Asked(gateway, gateway.chat), methods=["POST"]),
+        Route("/v1/embeddings", _Asked(gateway, gateway.embeddings), methods=["POST"]),
+        Route("/v1/models", _Told(gateway, _models(gateway)), methods=["GET"]),
+        Route("/v1/models/{name:path}", _Told(gateway, _model(gateway)), methods=["GET"]),
+        Route("/healthz", _Told(gateway, _health), methods=["GET"]),
+        Route("/readyz", _Told(gateway, _ready(gateway)), methods=["GET"]),
+    ]
+    return FastAPI(
+        title="fupan",
+        version=VERSION,
+        routes=routes,
+        lifespan=lifespan,
+        exception_handlers={HTTPException: _refuse},
+        # Both pages load their scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+    )
+
+
+class _Endpoint:
+    """What all endpoints share: however it ends, there is one answer."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        client = Client(scope, receive, send, self._gateway.clock())
+        try:
+            await self.answer(client, scope)
+        except GatewayError as error:
+            await client.send_error(error)
+        except ClientGone:
+            client.status = CLIENT_LEFT
+        except asyncio.CancelledError:
+            if not client.left():
+                raise
+            client.status = CLIENT_LEFT
+        except Exception:
+            _LOG.exception("request %s failed", client.id)
+            if client.status is not None:
+                raise  # the answer has begun: the server ends the connection
+            await client.send_error(GatewayError("The gateway failed. Its log says why."))
+        finally:
+            client.close()
+
+    async def answer(self, client: Client, scope: Scope) -> None:
+        """Answer `client`, or raise."""
+        raise NotImplementedError
+
+
+class _Asked(_Endpoint):
+    """What a provider is asked for."""
+
+    def __init__(self, gateway: Gateway, ask: _Ask) -> None:
+        super().__init__(gateway)
+        self._ask = ask
+
+    async def answer(self, client: Client, scope: Scope) -> None:
+        with self._gateway.visit() as visit:
+            answer = await self._ask(client, visit)
+            if isinstance(answer, Whole):
+                await client.send(200, answer.body, [JSON, *_marks(answer.about, whole=True)])
+                return
+            try:
+                await client.send_stream(answer, _marks(answer.about, whole=False))
+            finally:
+                await answer.aclose()
+
+
+class _Told(_Endpoint):
+    """What the gateway knows itself."""
+
+    def __init__(self, gateway: Gateway, tell: _Tell) -> None:
+        super().__init__(gateway)
+        self._tell = tell
+
+    async def answer(self, client: Client, scope: Scope) -> None:
+        await client.send(200, self._tell(client, scope["path_params"]), [JSON])
+
+
+def _marks(about: Answered, whole: bool) -> list[tuple[bytes, bytes]]:
+    """Who answered, out of which cache, for how much. What a stream costs is not known when it
+    begins."""
+    marks = [(b"x-fupan-cache", about.cache.encode())]
+    if about.target is not None:
+        marks.append((b"x-fupan-model", quote(str(about.target), safe="/:@+-._").encode()))
+    if whole and about.cost is not None:
+        marks.append((b"x-fupan-cost", f"{about.cost:f} {about.currency or ''}".strip().encode()))
+    return marks
+
+
+def _models(gateway: Gateway) -> _Tell:
+    def tell(client: Client, _: Mapping[str, str]) -> bytes:
+        data = [_entry(entry) for entry in gateway.models(client)]
+        return orjson.dumps({"object": "list", "data": data})
+
+    return tell
+
+
+def _model(gateway: Gateway) -> _Tell:
+    def tell(client: Client, path: Mapping[str, str]) -> bytes:
+        return orjson.dumps(_entry(gateway.model(client, path["name"])))
+
+    return tell
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    return {"id": entry.id, "object": "model", "created": 0, "owned_by": entry.owned_by}
+
+
+def _health(_: Client, __: Mapping[str, str]) -> bytes:
+    return orjson.dumps({"status": "ok", "version": VERSION})
+
+
+def _ready(gateway: Gateway) -> _Tell:
+    def tell(_: Client, __: Mapping[str, str]) -> bytes:
+        gateway.check_ready()
+        return orjson.dumps({"status": "ready"})
+
+    return tell
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    """What the router refuses: an unknown path, another method."""
+    other_method = isinstance(error, HTTPException) and error.status_code == 405
+    headers = dict(getattr(error, "headers", None) or {})
+    headers["x-request-id"] = request_id(request.headers.get("x-request-id"))
+    if other_method and request.method == "OPTIONS":
+        return Response(status_code=204, headers=headers)
+    kind = WrongMethod if other_method else UnknownUrl
+    where = f"{request.method} {request.url.path}"[:_SHOWN]
+    refused = kind(f"Invalid URL ({where}): GET /openapi.json lists what there is.")
+    return Response(refused.json(), refused.status, headers, media_type="application/json")

@@ -1,0 +1,50 @@
+"""The most that a request may take, before it is asked. Pure.
+
+Invariant: where a request, its task or its provider bounds the answer, so does the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from serve.ask.contract import Usage
+from serve.ask.price_table import prices_of
+from serve.ask.settings import Provider
+from serve.ask.spend import SAFETY, cost_of
+from serve.gateway.contract import Call, Target
+from serve.gateway.request import output_limit
+
+USUAL_OUTPUT = 1_000
+"""Tokens that an answer without any limit is taken to have, until the provider has counted it."""
+
+
+def most_tokens(call: Call) -> int:
+    """Input and output tokens that are held for a call against its key's rate."""
+    if call.endpoint == "embeddings":
+        return call.estimate
+    limit = output_limit(call.body)
+    if limit is None:
+        limit = call.task.max_tokens if call.task else USUAL_OUTPUT
+    return call.estimate + limit
+
+
+def most_cost(call: Call, providers: Mapping[str, Provider]) -> Decimal | None:
+    """The most that a call may cost at the dearest of its targets; None: nobody knows."""
+    costs = [_most_at(call, target, providers[target.provider]) for target in call.targets]
+    known = [cost for cost in costs if cost is not None]
+    return max(known) if known and len(known) == len(costs) else None
+
+
+def _most_at(call: Call, target: Target, provider: Provider) -> Decimal | None:
+    known = prices_of(provider, target.model)
+    if known is None:
+        return None
+    # Nobody has counted with the provider's own tokenizer yet.
+    tokens_in = int(call.estimate * SAFETY)
+    output = 0
+    if call.endpoint == "chat/completions":
+        output = output_limit(call.body) or (
+            call.task.max_tokens if call.task else provider.max_output or provider.context
+        )
+    return cost_of(Usage(tokens_in, output), known.prices)

@@ -1,0 +1,52 @@
+"""What one request takes from its key: an amount held while it lasts, and what it came to.
+
+Invariant: what is begun is ended exactly once: with what the provider counted, with nothing where
+nobody answered, or with what was held where nobody can tell.
+"""
+
+from __future__ import annotations
+
+import secrets
+from decimal import Decimal
+from types import TracebackType
+from typing import Self
+
+from serve.gateway.contract import Answered
+from serve.gateway.errors import GatewayError
+from serve.gateway.keys import KeyRecord
+from serve.gateway.meter import Meter
+
+NOTHING = Decimal(0)
+
+
+class Charge:
+    """One request's account with its key. `about`: its answer, once there is one."""
+
+    def __init__(self, meter: Meter, key: KeyRecord, tokens: int, worst: Decimal | None) -> None:
+        """`tokens`: input and output that it may take; `worst`: the most it may cost."""
+        self.about: Answered | None = None
+        self._meter = meter
+        self._key = key
+        self._tokens = tokens
+        self._worst = worst
+        self._ticket = secrets.token_hex(8)
+
+    async def __aenter__(self) -> Self:
+        """Raises KeyRateLimited and KeySpent."""
+        await self._meter.begin(self._key, self._ticket, self._tokens, self._worst)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        tokens: int | None = None
+        cost: Decimal | None = None
+        if isinstance(error, GatewayError):
+            tokens, cost = 0, NOTHING
+        elif self.about is not None and self.about.usage is not None:
+            tokens = self.about.usage.tokens_in + self.about.usage.tokens_out
+            cost = self.about.cost
+        await self._meter.end(self._key, self._ticket, tokens, cost)

@@ -1,0 +1,110 @@
+"""One client's request, as ASGI has it: what it sends, whether it is still there, what it gets.
+
+Invariant: whoever has left is not worked for any more; an answer that has begun is never followed
+by a second one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+from serve.gateway.contract import Call, Stream
+from serve.gateway.errors import GatewayError
+from serve.gateway.request import headers_of, request_id
+
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+RawHeaders = Iterable[tuple[bytes, bytes]]
+
+JSON = (b"content-type", b"application/json")
+_EVENTS = (
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    # nginx would hold events back otherwise.
+    (b"x-accel-buffering", b"no"),
+)
+
+
+class ClientGone(Exception):
+    """The client has left; there is nobody to answer."""
+
+
+class Client:
+    """Who sent one request. `since`: when it arrived, in the seconds of the gateway's clock; `id`:
+    the request's; `call`: what it asks for, once that is understood; `status`: what was answered,
+    None: nothing yet."""
+
+    def __init__(
+        self, scope: Mapping[str, Any], receive: Receive, send: Send, since: float
+    ) -> None:
+        self.since = since
+        self.headers = headers_of(scope["headers"])
+        self.id = request_id(self.headers.get("x-request-id"))
+        self.call: Call | None = None
+        self.status: int | None = None
+        self._receive = receive
+        self._send = send
+        self._task: asyncio.Task[Any] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._gone = False
+
+    async def body(self) -> AsyncIterator[bytes]:
+        """The body as it comes. When it is there, the task that read it is cancelled if the client
+        leaves. Raises ClientGone where it leaves before."""
+        more = True
+        while more:
+            message = await self._receive()
+            if message["type"] != "http.request":
+                raise ClientGone
+            more = message.get("more_body", False)
+            yield message.get("body", b"")
+        self._task = asyncio.current_task()
+        self._watching = asyncio.get_running_loop().create_task(self._watch())
+
+    def left(self) -> bool:
+        """Whether the task was cancelled because the client left, and for no other reason. Asked
+        where the cancellation arrived."""
+        return self._gone and self._task is not None and self._task.uncancel() == 0
+
+    def close(self) -> None:
+        """Watch no longer."""
+        if self._watching is not None:
+            self._watching.cancel()
+
+    async def send(self, status: int, body: bytes, headers: RawHeaders) -> None:
+        """A whole answer."""
+        length = (b"content-length", b"%d" % len(body))
+        await self._begin(status, (length, *headers))
+        await self._send({"type": "http.response.body", "body": body})
+
+    async def send_error(self, error: GatewayError) -> None:
+        """An error in OpenAI's form."""
+        own = [(name.encode(), value.encode()) for name, value in error.headers().items()]
+        await self.send(error.status, error.json(), (JSON, *own))
+
+    async def send_stream(self, stream: Stream, headers: RawHeaders) -> None:
+        """Each event as it comes. The status waits for the first one: what goes wrong before it is
+        raised, and nothing is sent."""
+        events = aiter(stream.events)
+        event = await anext(events, b"")
+        await self._begin(200, (*_EVENTS, *headers))
+        while event:
+            await self._send({"type": "http.response.body", "body": event, "more_body": True})
+            event = await anext(events, b"")
+        await self._send({"type": "http.response.body", "body": b""})
+
+    async def _begin(self, status: int, headers: RawHeaders) -> None:
+        self.status = status
+        known = (b"x-request-id", self.id.encode())
+        await self._send(
+            {"type": "http.response.start", "status": status, "headers": [known, *headers]}
+        )
+
+    async def _watch(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._gone = True
+        if self._task is not None:
+            self._task.cancel()

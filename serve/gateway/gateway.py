@@ -1,0 +1,164 @@
+"""One request of a client, from its arrival to its answer.
+
+    key -> body -> what it asks for -> caches -> the key's rate and money -> its turn -> provider
+
+Invariant: what a request takes (its turn, its part of the key's rate and money) is given back
+exactly once, however it ends; whatever fails is a GatewayError.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+from serve.gateway.admission import Admission, Visit
+from serve.gateway.bound import most_cost, most_tokens
+from serve.gateway.charge import Charge
+from serve.gateway.client import Client
+from serve.gateway.contract import Answer, Call, Caller, Endpoint, Stream
+from serve.gateway.errors import Draining, Forbidden, UnknownModel
+from serve.gateway.estimate import chat_tokens, embedding_tokens
+from serve.gateway.held import Held
+from serve.gateway.keys import KeyRecord, KeyRing
+from serve.gateway.meter import Meter
+from serve.gateway.names import Entry, Names
+from serve.gateway.request import check_chat, check_embeddings, idempotency_key, read_object
+from serve.gateway.settings import GatewaySettings
+from serve.gateway.tasks import TASK_HEADER, task_named, tasks_of
+
+NOBODY = Caller()
+
+
+class Gateway:
+    """The gateway behind one port. Belongs to the loop it is started on."""
+
+    def __init__(
+        self,
+        settings: GatewaySettings,
+        *,
+        names: Names,
+        keys: KeyRing,
+        upstream: Any,
+        admission: Admission,
+        meter: Meter,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.settings = settings
+        self.clock = clock
+        self._names = names
+        self._keys = keys
+        self._upstream = upstream
+        self._admission = admission
+        self._meter = meter
+        self._tasks = tasks_of(settings.serve.tasks)
+        self._started = False
+
+    async def start(self) -> None:
+        """Take requests."""
+        self._started = True
+
+    def drain(self) -> None:
+        """Take no new ones; those in flight are answered."""
+        self._admission.drain()
+
+    async def aclose(self) -> None:
+        """End what is left and close all connections."""
+        self.drain()
+        await self._upstream.aclose()
+        await self._meter.aclose()
+
+    def check_ready(self) -> None:
+        """Raises Draining unless it takes requests."""
+        if self._admission.draining:
+            raise Draining("This replica is about to end: ask another one.", retry_after=1)
+        if not self._started:
+            raise Draining("This replica has not started yet.", retry_after=1)
+
+    def visit(self) -> Visit:
+        """Somebody comes to ask a model; ends with the last byte of the answer. Raises Draining and
+        Overloaded."""
+        return self._admission.visit()
+
+    async def chat(self, client: Client, visit: Visit) -> Answer:
+        """`POST /v1/chat/completions`."""
+        key = self._key(client)
+        body = read_object(await visit.read(client.headers, client.body()))
+        check_chat(body)
+        call = self._call("chat/completions", client, key, body, chat_tokens(body))
+        return await self._ask(call, key, client.since)
+
+    async def embeddings(self, client: Client, visit: Visit) -> Answer:
+        """`POST /v1/embeddings`."""
+        key = self._key(client)
+        body = read_object(await visit.read(client.headers, client.body()))
+        check_embeddings(body, self.settings.serve.admission.array)
+        call = self._call("embeddings", client, key, body, embedding_tokens(body["input"]))
+        return await self._ask(call, key, client.since)
+
+    def models(self, client: Client) -> list[Entry]:
+        """`GET /v1/models`: the names that the client may ask for."""
+        key = self._key(client)
+        return [entry for entry in self._names.entries() if _may_ask(key, entry.id, self._names)]
+
+    def model(self, client: Client, name: str) -> Entry:
+        """`GET /v1/models/NAME`. Raises UnknownModel."""
+        for entry in self.models(client):
+            if entry.id == name:
+                return entry
+        raise UnknownModel(f"The model {name[:100]!r} does not exist here.", param="model")
+
+    def _key(self, client: Client) -> KeyRecord | None:
+        return self._keys.record(client.headers.get("authorization"))
+
+    def _call(
+        self,
+        endpoint: Endpoint,
+        client: Client,
+        key: KeyRecord | None,
+        body: Mapping[str, Any],
+        estimate: int,
+    ) -> Call:
+        """What the client asks for, of whom. Raises BadRequest, UnknownModel, Forbidden."""
+        name = body["model"]
+        task = task_named(client.headers.get(TASK_HEADER), self._tasks)
+        targets = self._names.resolve(name, body)
+        if key is not None and not key.allows(name, targets):
+            raise Forbidden(f"This API key may not ask the model {name[:100]!r}.", param="model")
+        client.call = Call(
+            endpoint=endpoint,
+            body=body,
+            caller=NOBODY if key is None else Caller(key.name, key.tenant),
+            request_id=client.id,
+            name=name,
+            stream=endpoint == "chat/completions" and body.get("stream") is True,
+            estimate=estimate,
+            timeout=task.timeout if task else self.settings.serve.timeout,
+            task=task,
+            idempotency_key=idempotency_key(client.headers),
+            targets=targets,
+        )
+        return client.call
+
+    async def _ask(self, call: Call, key: KeyRecord | None, since: float) -> Answer:
+        """Ask a provider, within the key's rate and money and in its turn."""
+        async with AsyncExitStack() as held:
+            charge = None
+            if key is not None and key.limited:
+                tokens = most_tokens(call)
+                cost = most_cost(call, self.settings.providers) if key.max_spend else None
+                charge = await held.enter_async_context(Charge(self._meter, key, tokens, cost))
+            queued = await held.enter_async_context(self._admission.turn())
+            answer: Answer = await self._upstream.ask(call, call.targets, since)
+            answer.about.queued += queued
+            if charge is not None:
+                charge.about = answer.about
+            if isinstance(answer, Stream):
+                held.push_async_callback(answer.aclose)
+                return Stream(Held(answer.events, held.pop_all()), answer.about)
+            return answer
+
+
+def _may_ask(key: KeyRecord | None, name: str, names: Names) -> bool:
+    return key is None or key.allows(name)
