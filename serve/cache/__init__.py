@@ -4,6 +4,8 @@
     caches.py     one request looked up in each cache it may use, and its answer kept
     store.py      where answers are: key -> bytes, bounded, for a time
     ttl.py        for how long
+    good.py       which answers are worth it
+    kept.py       an answer as it is stored
     near.py       questions that differ by a few characters
     semantic.py   questions that mean the same
     agree.py      whether two texts agree in numbers, names, negation and direction

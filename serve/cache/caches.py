@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from serve.cache.good import is_good
+from serve.cache.kept import pack, unpack
 from serve.cache.partition import place_of
 from serve.cache.store import LARGEST_SHARE, Store
 from serve.cache.ttl import time_to_live
@@ -124,7 +125,7 @@ class Caches:
             return
         place = place_of(call)
         ttl = time_to_live(self._settings.ttl, call.estimate, place.key)
-        await self._store.set(place.key, _kept(body, target), ttl)
+        await self._store.set(place.key, pack(body, target), ttl)
         if place.text is None:
             return
         for kind, index in self._indexes.items():
@@ -163,13 +164,6 @@ def _is_determined(body: Mapping[str, Any]) -> bool:
     return type(temperature) in (int, float) and temperature == 0
 
 
-def _kept(body: bytes, target: Target | None) -> bytes:
-    who = b"" if target is None else str(target).encode()
-    return len(who).to_bytes(2, "big") + who + body
-
-
 def _hit(kind: CacheKind, kept: bytes, checked: bool) -> Hit:
-    start = 2 + int.from_bytes(kept[:2], "big")
-    provider, _, model = kept[2:start].decode().partition("/")
-    target = Target(provider, model) if provider else None
-    return Hit(kind, kept[start:], checked, target)
+    body, target = unpack(kept)
+    return Hit(kind, body, checked, target)

@@ -66,12 +66,12 @@ def place_of(call: Call) -> Place:
     text = last_said(messages) if call.endpoint == "chat/completions" else None
     if text is None or messages is None:
         said = _dump(body.get("input") if call.endpoint == "embeddings" else messages)
-        partition = _digest(*shared, said)
-        return Place(_digest(b"all", partition), partition, None)
+        partition = digest(*shared, said)
+        return Place(digest(b"all", partition), partition, None)
     last = messages[-1]
     about = {name: value for name, value in last.items() if name != "content"}
-    partition = _digest(*shared, _dump(messages[:-1]), _dump(about))
-    return Place(_digest(b"last", partition, text.encode()), partition, text)
+    partition = digest(*shared, _dump(messages[:-1]), _dump(about))
+    return Place(digest(b"last", partition, text.encode()), partition, text)
 
 
 def last_said(messages: Any) -> str | None:
@@ -114,10 +114,10 @@ def _dump(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
-def _digest(*parts: bytes) -> bytes:
+def digest(*parts: bytes) -> bytes:
     """32 bytes over `parts`, each with its length, so that no two lists of parts run together."""
-    digest = hashlib.blake2b(digest_size=32)
+    state = hashlib.blake2b(digest_size=32)
     for part in parts:
-        digest.update(len(part).to_bytes(8, "big"))
-        digest.update(part)
-    return digest.digest()
+        state.update(len(part).to_bytes(8, "big"))
+        state.update(part)
+    return state.digest()

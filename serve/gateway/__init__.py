@@ -12,7 +12,10 @@
     meter.py      how much each key may ask and spend
     admission.py  bounded queues and bodies
     tasks.py      limits for callers that name their task
-    once.py       single flight and idempotency keys
+    flights.py    single flight: of equal requests at once, one is asked (flight.py: one of them)
+    repeats.py    idempotency keys
+    replay.py     a kept answer given again
+    tee.py        a stream that is kept while it passes
     analyze.py    one document, asked about in parallel
 
 Invariant: nothing here imports Ray Serve (`serve/app.py` does), so that the whole gateway also runs

@@ -1,0 +1,88 @@
+"""Single flight: of equal requests at once, one is asked; the others get its answer.
+
+Invariant: a flight belongs to nobody. It ends by its own deadline, that of the request that began
+it, and goes on when that one leaves: its answer is paid for and will be kept. Only MOST_ORPHANS
+flights at a time are finished for nobody, one more is ended. Its error is everybody's, except what
+is wrong with the API key that began it: then the next one begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+
+from serve.gateway.contract import Answer
+from serve.gateway.errors import Forbidden, KeyRateLimited, KeySpent, NotAuthorized
+from serve.gateway.flight import Flight, Work
+
+BUFFER_BYTES = 4 * 2**20
+"""Of one stream: about 20,000 events of one token each, more than models put out at once."""
+MOST_ORPHANS = 64
+"""Flights that nobody waits for, of one replica: a third of what it answers at once (200)."""
+
+_OF_ONE_KEY = (NotAuthorized, Forbidden, KeyRateLimited, KeySpent)
+
+
+class Flights:
+    """All flights of one replica."""
+
+    def __init__(self, buffer_bytes: int = BUFFER_BYTES, most_orphans: int = MOST_ORPHANS) -> None:
+        self._buffer_bytes = buffer_bytes
+        self._most_orphans = most_orphans
+        self._open: dict[Hashable, Flight] = {}
+        self._under_way: dict[Flight, Hashable] = {}
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._open
+
+    async def join(self, key: Hashable, work: Work, seconds: float) -> tuple[Answer, bool]:
+        """The answer of the flight `key`, begun with `work` if there is none, and whether it was
+        there already: then its `about` says `joined` and costs nothing. Streams that differ (with
+        usage, without) are not equal: make that part of `key`. `seconds`: for all of this request,
+        and of a flight that it begins.
+
+        Raises GatewayError. A Stream must be read to its end or closed.
+        """
+        until = asyncio.get_running_loop().time() + seconds
+        while True:
+            flight = self._open.get(key)
+            joined = flight is not None
+            if flight is None:
+                flight = self._begin(key, work, until)
+            try:
+                return await flight.answer(until, joined), joined
+            except _OF_ONE_KEY:
+                if not joined:
+                    raise
+
+    async def aclose(self) -> None:
+        """End all flights."""
+        tasks = [flight.task for flight in self._under_way]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _begin(self, key: Hashable, work: Work, until: float) -> Flight:
+        flight = Flight(work, until, self._buffer_bytes, self._shut, self._orphaned)
+        self._open[key] = flight
+        self._under_way[flight] = key
+        flight.task.add_done_callback(lambda _: self._end(flight))
+        return flight
+
+    def _shut(self, flight: Flight) -> None:
+        key = self._under_way[flight]
+        if self._open.get(key) is flight:
+            del self._open[key]
+
+    def _end(self, flight: Flight) -> None:
+        self._shut(flight)
+        flight.end()
+        del self._under_way[flight]
+
+    def _orphaned(self, flight: Flight) -> None:
+        orphans = sum(1 for each in self._under_way if each.waiting == 0)
+        if orphans > self._most_orphans:
+            flight.task.cancel()
