@@ -6,7 +6,7 @@ environment variable that does.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -108,7 +108,8 @@ class ServeSettings(_Strict):
     """Tokens that one event of a stream carries, for weak networks."""
     cache: CacheSettings = CacheSettings()
     admission: AdmissionSettings = AdmissionSettings()
-    metrics: Literal["on", "off"] = "on"
+    metrics: bool = True
+    """Whether `/metrics` is there. In YAML also `on` and `off`."""
 
 
 class GatewaySettings(_Strict):
