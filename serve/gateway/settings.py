@@ -8,21 +8,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from serve.ask.settings import Positive, Provider
 
 MIB = 2**20
 Count = Annotated[int, Field(gt=0)]
-TASKS = {
-    "classification": (10, 15.0),
-    "extraction": (200, 30.0),
-    "summary": (400, 45.0),
-    "qa": (500, 60.0),
-    "generation": (1_500, 120.0),
-    "code": (2_000, 180.0),
-}
-"""Output tokens and seconds of the tasks that a caller can name."""
 
 
 class _Strict(BaseModel):
@@ -35,6 +26,17 @@ class TaskSettings(_Strict):
     max_tokens: Count
     timeout: Positive
     """Seconds."""
+
+
+TASKS = {
+    "classification": TaskSettings(max_tokens=10, timeout=15),
+    "extraction": TaskSettings(max_tokens=200, timeout=30),
+    "summary": TaskSettings(max_tokens=400, timeout=45),
+    "qa": TaskSettings(max_tokens=500, timeout=60),
+    "generation": TaskSettings(max_tokens=1_500, timeout=120),
+    "code": TaskSettings(max_tokens=2_000, timeout=180),
+}
+"""The tasks that a caller can name."""
 
 
 class CacheSettings(_Strict):
@@ -98,10 +100,8 @@ class ServeSettings(_Strict):
     """The folder of what is kept over restarts; None: beside the user's answers."""
     names: dict[str, NameSettings] = {}
     auto: AutoSettings | None = None
-    tasks: dict[str, TaskSettings] = {
-        name: TaskSettings(max_tokens=most, timeout=seconds)
-        for name, (most, seconds) in TASKS.items()
-    }
+    tasks: dict[str, TaskSettings] = TASKS
+    """Those given here go before the built-in ones of the same name."""
     timeout: Positive = 120.0
     """Seconds for a request whose caller names no task."""
     join_tokens: Annotated[int, Field(ge=1, le=16)] = 1
@@ -110,6 +110,11 @@ class ServeSettings(_Strict):
     admission: AdmissionSettings = AdmissionSettings()
     metrics: bool = True
     """Whether `/metrics` is there. In YAML also `on` and `off`."""
+
+    @field_validator("tasks")
+    @classmethod
+    def _beside_the_built_in(cls, value: dict[str, TaskSettings]) -> dict[str, TaskSettings]:
+        return {**TASKS, **value}
 
 
 class GatewaySettings(_Strict):
