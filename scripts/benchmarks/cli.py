@@ -18,10 +18,13 @@ from scripts.benchmarks import (
     deadline,
     flat_memory,
     fold,
+    gateway,
     kill_day,
+    load,
     overhead,
     pack_size,
     plan,
+    quota,
     reading,
     rerun,
     routing,
@@ -47,6 +50,9 @@ _BENCHMARKS = {
     "spend": spend,
     "flat-memory": flat_memory,
     "submit": submit,
+    "gateway": gateway,
+    "load": load,
+    "quota": quota,
 }
 
 

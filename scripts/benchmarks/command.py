@@ -95,6 +95,14 @@ class Command:
         tail = "\n".join(lines[-_TAIL:])
         return Finished(code, seconds, self._watch.peak, self._watch.highest, tail)
 
+    def interrupt(self) -> None:
+        """Ask the command to end, as Ctrl-C does, and wait for it for as long as its other
+        processes would be given."""
+        self._watch.look()
+        self._process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=self._death_seconds)
+
     def kill(self) -> int:
         """`kill -9` of the command alone, and wait until its other processes are gone too; how
         many of them had to be ended by force."""
