@@ -42,11 +42,13 @@ class Capabilities:
         raise ValueError(f"unknown feature {feature!r}")
 
 
+_FIELDS = ("max_tokens", "max_completion_tokens", "temperature", "stream_options")
+
+
 def features_of(body: Mapping[str, Any]) -> list[str]:
-    """The features a request body uses, by the names that `Capabilities.without` takes."""
-    found = [
-        name for name in ("max_tokens", "max_completion_tokens", "temperature") if name in body
-    ]
+    """The features a request body uses: those that `Capabilities.without` takes, and
+    `stream_options`."""
+    found = [name for name in _FIELDS if name in body]
     kind = (body.get("response_format") or {}).get("type")
     if kind in ("json_schema", "json_object"):
         found.insert(0, kind)

@@ -13,8 +13,8 @@
      +- BreakerOpen                the provider is failing: not asked at all, try in `retry_after`
      `- Stopped                    the asking was ended before this request was on the wire
 
-Invariant: every foreign error (httpx, JSON, sockets) is mapped to one of these in `attempt.py`
-and nowhere else. All carry plain values and survive pickling between processes.
+Invariant: every foreign error (httpx, JSON, sockets) is mapped to one of these in `wire.py` and
+nowhere else. All carry plain values and survive pickling between processes.
 """
 
 from __future__ import annotations
@@ -29,12 +29,16 @@ class AskError(Exception):
     """Base of all errors of asking. `message` is safe to show: it never holds a key.
 
     `headers` are those of the answer, lower case, where there was one. `usage`: of an answer that
-    is none but was counted. `sent`: False where surely nobody was reached.
+    is none but was counted. `sent`: False where surely nobody was reached. `said`, `code`,
+    `param`: the provider's own words, where it gave any.
     """
 
     headers: Mapping[str, str] = MappingProxyType({})
     usage: Usage | None = None
     sent: bool = True
+    said: str = ""
+    code: str | None = None
+    param: str | None = None
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message, status)

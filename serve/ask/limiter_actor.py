@@ -154,6 +154,7 @@ class RayPermits:
         self._ids = itertools.count()
         self._open: set[str] = set()
         self._beating: asyncio.Task[None] | None = None
+        self._settling: set[asyncio.Task[Settled]] = set()
         self._sent: deque[tuple[float, int]] = deque()
         self._sent_tokens = 0
 
@@ -178,6 +179,12 @@ class RayPermits:
         except RayActorError:
             return Settled(breaker_open=False)
         return settled
+
+    def settle_soon(self, lease: Lease, outcome: Outcome) -> None:
+        """See `Permits.settle_soon`."""
+        task = asyncio.get_running_loop().create_task(self.settle(lease, outcome))
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
 
     async def retry_token(self) -> None:
         """See `Permits.retry_token`."""

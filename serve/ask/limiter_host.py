@@ -39,6 +39,10 @@ class Permits(Protocol):
         """Give the permit back. A lease that has expired changes nothing."""
         ...
 
+    def settle_soon(self, lease: Lease, outcome: Outcome) -> None:
+        """The same, for who does not wait for what comes of it."""
+        ...
+
     async def retry_token(self) -> None:
         """Wait until the retry budget has a token, and take it."""
         ...
@@ -173,6 +177,10 @@ class InProcessPermits:
     async def settle(self, lease: Lease, outcome: Outcome) -> Settled:
         """See `Permits.settle`."""
         return self._host.settle(lease.id, outcome)
+
+    def settle_soon(self, lease: Lease, outcome: Outcome) -> None:
+        """See `Permits.settle_soon`."""
+        self._host.settle(lease.id, outcome)
 
     async def retry_token(self) -> None:
         """See `Permits.retry_token`."""

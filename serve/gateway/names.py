@@ -14,6 +14,7 @@ from typing import Any
 
 from serve.ask.errors import Misconfigured
 from serve.ask.route import Tier, route_chat
+from serve.ask.settings import Provider
 from serve.gateway.contract import Target
 from serve.gateway.errors import BadRequest, UnknownModel
 from serve.gateway.settings import AutoSettings, GatewaySettings
@@ -59,7 +60,7 @@ class Names:
             self._claim(str(target), (target,), target.provider)
         for target in full:
             self._claim(target.model, (target,), target.provider)
-        self._auto = self._tiers(settings.serve.auto)
+        self._auto = self._tiers(settings.serve.auto or _auto_of(settings.providers))
         if self._auto is not None:
             self._targets.pop(AUTO, None)
             self._owners[AUTO] = OWN
@@ -107,6 +108,18 @@ class Names:
                 f"serve.auto.{tier} is {name!r}, which is neither provider/model of a provider "
                 "above nor a name in serve.names"
             ) from None
+
+
+def _auto_of(providers: Mapping[str, Provider]) -> AutoSettings | None:
+    """The tiers of the first provider that has any."""
+    for name, provider in providers.items():
+        if (tiers := provider.tiers) is not None:
+            return AutoSettings(
+                fast=f"{name}/{tiers.fast}",
+                balanced=f"{name}/{tiers.balanced or tiers.powerful}",
+                powerful=f"{name}/{tiers.powerful}",
+            )
+    return None
 
 
 def _known(name: str, known: Mapping[str, Target], where: str) -> Target:

@@ -13,7 +13,7 @@ import orjson
 import pytest
 from aiohttp import web
 
-from serve.ask.attempt import Attempt, retry_after_seconds
+from serve.ask.attempt import Attempt
 from serve.ask.errors import (
     AskError,
     ContextOverflow,
@@ -25,6 +25,7 @@ from serve.ask.errors import (
     Unavailable,
     Unsupported,
 )
+from serve.ask.wire import retry_after_seconds
 
 KEY = "sk-a-secret-that-must-not-leak"
 BODY = {

@@ -53,6 +53,9 @@ class _Permits:
         self.held -= 1
         return Settled(breaker_open=False)
 
+    def settle_soon(self, lease: Lease, outcome: Outcome) -> None:
+        raise NotImplementedError
+
     async def retry_token(self) -> None:
         return
 

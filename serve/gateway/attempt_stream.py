@@ -1,0 +1,217 @@
+"""A stream of a provider as it passes through: read, understood as far as need be, sent on.
+
+Invariant: each of its events is sent on unchanged, except for the count of tokens that the client
+did not ask for; nothing is held but what has come and was not yet taken; however it ends (whole,
+cut off, late, closed by the client) its end is reported exactly once, and nothing follows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+import aiohttp
+import orjson
+
+from serve.ask.contract import Usage
+from serve.ask.errors import AskError, TimedOut, Unavailable
+from serve.ask.permit import OutcomeKind
+from serve.ask.wire import Wire, usage_of
+from serve.gateway.connection import Response
+from serve.gateway.contract import Answered, Target
+from serve.gateway.events import DONE, EventReader, event
+from serve.gateway.failures import gateway_error
+
+LINGER_SECONDS: Final = 0.25
+"""How long the end of the bytes is waited for after `[DONE]`, so that the connection is kept."""
+_NO_USAGE: Final = b',"usage":null'
+
+Ended = Callable[[OutcomeKind, Usage | None], None]
+"""Told once how a stream ended."""
+
+
+class LiveEvents:
+    """The events of one stream, an iterator that is closed by whoever does not read it to its
+    end."""
+
+    def __init__(
+        self,
+        response: Response,
+        wire: Wire,
+        target: Target,
+        about: Answered,
+        wants_usage: bool,
+        now: Callable[[], float],
+        ended: Ended,
+    ) -> None:
+        """`now`: seconds since the request arrived."""
+        self._response = response
+        self._wire = wire
+        self._target = target
+        self._about = about
+        self._wants_usage = wants_usage
+        self._now = now
+        self._ended = ended
+        self._reader = EventReader()
+        self._first: list[bytes] = []
+        self._ready: deque[bytes] = deque()
+        self._over = False
+        self._reading = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def open(self) -> bytes:
+        """Wait for the first payload, which is not sent on before `start`. Raises Unavailable where
+        none comes."""
+        payloads = await self._read()
+        while not payloads:
+            payloads = await self._read()
+        self._first = payloads
+        return payloads[0]
+
+    def start(self, seconds: float) -> None:
+        """From now on events are sent on, for at most so many seconds."""
+        self._about.first_byte = self._now()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._expire)
+        self._take(self._first)
+
+    def __aiter__(self) -> LiveEvents:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not self._ready:
+            if self._over:
+                await self._linger()
+                raise StopAsyncIteration
+            try:
+                self._take(await self._read())
+            except AskError as error:
+                self._fail(error)
+            except BaseException:
+                await self.aclose()
+                raise
+        return self._ready.popleft()
+
+    async def aclose(self) -> None:
+        """The client does not want the rest."""
+        self._ready.clear()
+        self._end("rejected")
+        self._response.close()
+
+    async def _read(self) -> list[bytes]:
+        """The payloads of what comes next; the end of the bytes is an error, since `[DONE]` goes
+        before it."""
+        self._reading = True
+        try:
+            chunk = await self._response.content.readany()
+            if chunk:
+                return self._reader.feed(chunk)
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._wire.silence(error) from error
+        except ValueError as error:
+            raise self._wire.garbage(b"", f"stream: {error}") from error
+        finally:
+            self._reading = False
+        if last := self._reader.end():
+            return last
+        raise Unavailable(f"{self._wire.base_url} ended a stream before its end")
+
+    def _take(self, payloads: list[bytes]) -> None:
+        for payload in payloads:
+            if self._over:
+                return
+            if payload == DONE:
+                self._ready.append(event(DONE))
+                self._end("ok", self._about.usage)
+            elif _is_plain(payload):
+                self._send(payload)
+            else:
+                self._understand(payload)
+
+    def _understand(self, payload: bytes) -> None:
+        """Note what a payload says besides a piece of text."""
+        chunk = chunk_of(payload)
+        if chunk is None:
+            self._fail(self._wire.garbage(payload, "stream of a chat completion"))
+            return
+        if "error" in chunk and not chunk.get("choices"):
+            self._fail(self._wire.refusal(200, {}, payload, {"model": self._target.model}))
+            return
+        usage = chunk.get("usage")
+        if isinstance(usage, dict) and (counted := usage_of(usage)).tokens_in:
+            self._about.usage = counted
+        choices = chunk.get("choices")
+        if isinstance(choices, list):
+            for choice in choices:
+                if isinstance(choice, dict) and isinstance(choice.get("finish_reason"), str):
+                    self._about.finish_reason = choice["finish_reason"]
+        if usage and not choices and not self._wants_usage:
+            return
+        self._send(payload)
+
+    def _send(self, payload: bytes) -> None:
+        if not self._wants_usage and _NO_USAGE in payload:
+            # Inside a string its quotation marks would be escaped: this is the field itself.
+            payload = payload.replace(_NO_USAGE, b"")
+        self._ready.append(event(payload))
+
+    def _fail(self, error: AskError) -> None:
+        """The stream is broken: the client is told by an event, and that is the last."""
+        if self._over:
+            return
+        self._ready.append(event(gateway_error(error, self._target).json()))
+        self._about.usage = None
+        self._end("timed_out" if isinstance(error, TimedOut) else "unavailable")
+        self._response.close()
+
+    def _expire(self) -> None:
+        late = TimedOut(f"{self._wire.base_url} gave no complete answer in time")
+        if self._reading:
+            self._response.content.set_exception(late)
+            return
+        # The client has not read for so long: that says nothing of the provider.
+        self._ready.append(event(gateway_error(late, self._target).json()))
+        self._end("rejected")
+        self._response.close()
+
+    def _end(self, kind: OutcomeKind, usage: Usage | None = None) -> None:
+        if self._over:
+            return
+        self._over = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._about.last_byte = self._now()
+        self._ended(kind, usage)
+
+    async def _linger(self) -> None:
+        """Let the connection come back to the pool where only the end of the bytes is missing."""
+        if self._response.closed:
+            return
+        try:
+            async with asyncio.timeout(LINGER_SECONDS):
+                await self._response.content.readany()
+        except (TimeoutError, aiohttp.ClientError, OSError):
+            pass
+        self._response.release()
+
+
+def chunk_of(payload: bytes) -> dict[str, Any] | None:
+    """The JSON object of a payload; None where it is none."""
+    try:
+        chunk = orjson.loads(payload)
+    except orjson.JSONDecodeError:
+        return None
+    return chunk if isinstance(chunk, dict) else None
+
+
+def _is_plain(payload: bytes) -> bool:
+    """Whether it holds a piece of text and nothing to be noted: found without reading the JSON. A
+    name in quotation marks is a field's, since inside a string they are escaped."""
+    return (
+        b'"finish_reason":null' in payload
+        and b'"error"' not in payload
+        and (b'"usage"' not in payload or b'"usage":null' in payload)
+        and payload.startswith(b"{")
+        and payload.endswith(b"}")
+    )

@@ -1,0 +1,62 @@
+"""What went wrong at a provider -> what the client is told. Pure.
+
+Invariant: every AskError becomes one GatewayError here and nowhere else; a client reads the
+provider's name and words, never its URL or key.
+"""
+
+from __future__ import annotations
+
+from serve.ask.errors import (
+    AskError,
+    BreakerOpen,
+    ContextOverflow,
+    Misconfigured,
+    QuotaExhausted,
+    RateLimited,
+    Refused,
+    TimedOut,
+    Unavailable,
+    Unsupported,
+)
+from serve.gateway.contract import Target
+from serve.gateway.errors import (
+    BadRequest,
+    GatewayError,
+    ProviderDown,
+    ProviderFailed,
+    ProviderQuota,
+    ProviderRateLimited,
+    ProviderTimedOut,
+)
+
+ABOUT_THE_REQUEST = (Refused, Unsupported, ContextOverflow)
+"""Errors that another provider would answer with too: nobody else is asked."""
+
+
+def gateway_error(error: AskError, target: Target) -> GatewayError:
+    """What a client is told of `error`, which came of asking `target`."""
+    said = f": {error.said}" if error.said else ""
+    if isinstance(error, ABOUT_THE_REQUEST) and error.status != 200:
+        code = "context_length_exceeded" if isinstance(error, ContextOverflow) else error.code
+        return BadRequest(error.said or error.message, param=error.param, code=code)
+    if isinstance(error, RateLimited):
+        wait = error.retry_after
+        return ProviderRateLimited(f"{target} takes no more requests now{said}", retry_after=wait)
+    if isinstance(error, QuotaExhausted):
+        return ProviderQuota(f"the account for {target} has nothing left{said}")
+    if isinstance(error, BreakerOpen):
+        return ProviderDown(
+            f"{target} is failing and is not asked at the moment", retry_after=error.retry_after
+        )
+    if isinstance(error, TimedOut):
+        return ProviderTimedOut(f"{target} gave no complete answer in time")
+    if isinstance(error, Unavailable) and error.status is None:
+        return ProviderDown(f"{target} did not answer, or the connection to it was lost")
+    answered = f"{target} answered {error.status}" if error.status else f"{target} failed"
+    if isinstance(error, Misconfigured):
+        return ProviderFailed(f"{answered}: the gateway's key, URL or model name for it is wrong")
+    if isinstance(error, Unavailable):
+        if error.status == 200:
+            return ProviderFailed(f"{target} answered with something that is no whole answer")
+        return ProviderFailed(f"{answered}{said}", retry_after=error.retry_after)
+    return ProviderFailed(f"{target} failed{said}")
