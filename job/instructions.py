@@ -9,10 +9,10 @@ and nothing in them is filled in.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from typing import Any, Literal
 
-from job.records import OUTCOMES, SEVERITIES, Kind, Lane
+from job.records import Kind, Lane
+from serve.ask.judgement import JUDGEMENT, strict_object
 
 Language = Literal["zh", "en"]
 
@@ -144,41 +144,11 @@ def _own_section(language: Language, own: str) -> str:
     return f"{before}\n{own}\n{after}"
 
 
-def strict_object(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """A strict object: every property required, no others (as strict JSON modes demand)."""
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-_TEXT_OR_NULL = {"type": ["string", "null"]}
-
 ANSWER_SCHEMA: dict[str, Any] = strict_object(
     {
         "results": {
             "type": "array",
-            "items": strict_object(
-                {
-                    "id": {"type": "string"},
-                    "outcome": {"type": "string", "enum": list(OUTCOMES)},
-                    "issues": {
-                        "type": "array",
-                        "items": strict_object(
-                            {
-                                "event": {"type": "string"},
-                                "cause": _TEXT_OR_NULL,
-                                "basis": {"type": "string", "enum": ["stated", "inferred"]},
-                                "suggestion": _TEXT_OR_NULL,
-                                "severity": {"type": "string", "enum": list(SEVERITIES)},
-                                "quote": _TEXT_OR_NULL,
-                            }
-                        ),
-                    },
-                }
-            ),
+            "items": strict_object({"id": {"type": "string"}, **JUDGEMENT}),
         }
     }
 )

@@ -15,18 +15,18 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
+from serve.ask.judgement import OUTCOMES as OUTCOMES
+from serve.ask.judgement import SEVERITIES as SEVERITIES
+from serve.ask.judgement import Basis as Basis
+from serve.ask.judgement import Outcome as Outcome
+from serve.ask.judgement import Severity as Severity
+
 Kind = Literal["conversation", "operation", "feedback"]
 Lane = Literal["fast", "slow"]
-Outcome = Literal["problem", "normal", "positive", "unclear"]
-Basis = Literal["stated", "inferred"]
-Severity = Literal["info", "low", "medium", "high", "critical"]
 Via = Literal["answered", "recalled", "folded", "review", "failed", "unasked"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 LANES: tuple[Lane, ...] = get_args(Lane)
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-"""From the least to the most severe."""
 VIAS: tuple[Via, ...] = get_args(Via)
 
 

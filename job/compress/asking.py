@@ -15,9 +15,10 @@ from typing import Any
 import orjson
 
 from job.estimates.call_seconds import ANSWER_SECONDS, LONGEST_SECONDS, TOKENS_A_SECOND
-from job.instructions import Language, strict_object
+from job.instructions import Language
 from serve.ask import tokens
 from serve.ask.contract import Reply, Request
+from serve.ask.judgement import strict_object
 
 MOST_REQUESTS = 6
 """Of a step (shorten, judge); what does not fit stays as it was written."""

@@ -15,11 +15,12 @@ from typing import Any
 import orjson
 
 from job.estimates.call_seconds import ANSWER_SECONDS, LONGEST_SECONDS, TOKENS_A_SECOND
-from job.instructions import Language, strict_object
+from job.instructions import Language
 from job.naming.check import check_name
 from job.naming.code_names import ThemeInput, ThemeName, severity_of
 from serve.ask import tokens
 from serve.ask.contract import Request
+from serve.ask.judgement import strict_object
 
 FIRST_ROUND = 6
 SECOND_ROUND = 2
