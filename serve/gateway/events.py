@@ -245,7 +245,7 @@ def cut(completion: bytes, include_usage: bool) -> list[bytes]:
     ValueError for what is none."""
     whole = _parsed(completion)
     try:
-        if whole is not None:
+        if whole is not None and whole.get("choices"):
             return _cut(whole, include_usage)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("no chat completion") from error
