@@ -1,0 +1,129 @@
+"""A share of the hits asked live as well, to tell how many of them were wrong.
+
+Invariant: the client never waits for it and never pays for it; at most MOST_AT_ONCE are under way,
+what comes on top is counted and left out. A live answer that is good is kept, so that the next
+equal request gets it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from serve.cache.agree import agrees, reading
+from serve.cache.caches import Hit
+from serve.cache.simhash import likeness
+from serve.gateway.contract import CacheKind, CacheWish, Call, Caller, Whole
+from serve.gateway.errors import GatewayError
+
+MOST_AT_ONCE = 4
+"""Live questions under way in one replica: a check may lag, clients may not."""
+ALIKE = 0.5
+"""How alike two answers must be to count as the same: models word one answer in many ways."""
+SHORT = 200
+"""Characters up to which two answers must agree as two questions must, word for word. Of longer
+ones the numbers must be the same."""
+GATEWAY = Caller(key="(gateway)")
+"""Who is billed."""
+
+_LOG = logging.getLogger(__name__)
+
+
+class Rechecks:
+    """The checks of one replica. The counters are by kind of cache: `checked` were compared, of
+    those `wrong` differed; `failed` got no live answer, `skipped` came while enough were under
+    way."""
+
+    def __init__(
+        self,
+        ask: Callable[[Call], Awaitable[Whole]],
+        keep: Callable[[Call, Whole], Awaitable[None]],
+        most: int = MOST_AT_ONCE,
+    ) -> None:
+        """`ask`: asks a provider, for a call that is no stream; `keep`: keeps its answer."""
+        self._ask = ask
+        self._keep = keep
+        self._most = most
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.checked: Counter[CacheKind] = Counter()
+        self.wrong: Counter[CacheKind] = Counter()
+        self.failed: Counter[CacheKind] = Counter()
+        self.skipped: Counter[CacheKind] = Counter()
+
+    def start(self, call: Call, hit: Hit) -> None:
+        """Check `hit`, the answer to `call`, in the background."""
+        if len(self._tasks) >= self._most:
+            self.skipped[hit.kind] += 1
+            return
+        task = asyncio.create_task(self._check(call, hit))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def idle(self) -> None:
+        """Wait until none is under way."""
+        await asyncio.gather(*self._tasks)
+
+    async def aclose(self) -> None:
+        """End those that are under way."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _check(self, call: Call, hit: Hit) -> None:
+        try:
+            answer = await self._ask(_live(call))
+        except GatewayError as error:
+            self.failed[hit.kind] += 1
+            _LOG.info("a hit of the %s cache could not be checked: %s", hit.kind, error.message)
+            return
+        self.checked[hit.kind] += 1
+        if not await asyncio.to_thread(same_answer, hit.body, answer.body):
+            self.wrong[hit.kind] += 1
+        await self._keep(call, answer)
+
+
+def same_answer(one: bytes, other: bytes) -> bool:
+    """Whether two completions say the same, as far as code can tell; calls of tools must be equal.
+    In doubt they do not."""
+    ours, theirs = _said(one), _said(other)
+    return len(ours) == len(theirs) and all(map(_same, ours, theirs))
+
+
+def _same(one: tuple[str, Any], other: tuple[str, Any]) -> bool:
+    text, calls = one
+    other_text, other_calls = other
+    if calls != other_calls:
+        return False
+    if text == other_text:
+        return True
+    if likeness(text, other_text) < ALIKE:
+        return False
+    if max(len(text), len(other_text)) <= SHORT:
+        return agrees(text, other_text)
+    return set(reading(text).numbers) == set(reading(other_text).numbers)
+
+
+def _live(call: Call) -> Call:
+    """`call` as the gateway asks it itself: whole, and past the caches."""
+    left_out = ("stream", "stream_options")
+    body = {name: value for name, value in call.body.items() if name not in left_out}
+    caller = replace(GATEWAY, tenant=call.caller.tenant)
+    return replace(
+        call, body=body, stream=False, caller=caller, wish=CacheWish(), idempotency_key=None
+    )
+
+
+def _said(body: bytes) -> list[tuple[str, Any]]:
+    said = []
+    for choice in orjson.loads(body).get("choices") or ():
+        message = choice.get("message") or {}
+        tools = [call.get("function") for call in message.get("tool_calls") or ()]
+        said.append((str(message.get("content") or ""), tools))
+    return said
