@@ -8,25 +8,36 @@ exactly once, however it ends; whatever fails is a GatewayError.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
-from serve.gateway.admission import Admission, Visit
+from serve.gateway.admission import Admission, Turn, Visit
 from serve.gateway.bound import most_cost, most_tokens
 from serve.gateway.charge import Charge
 from serve.gateway.client import Client
-from serve.gateway.contract import Answer, Call, Caller, Endpoint, Stream
-from serve.gateway.errors import Draining, Forbidden, UnknownModel
+from serve.gateway.contract import Answer, Call, Caller, Endpoint, Stream, Target
+from serve.gateway.errors import BadRequest, Draining, Forbidden, Overloaded, UnknownModel
 from serve.gateway.estimate import chat_tokens, embedding_tokens
 from serve.gateway.held import Held
+from serve.gateway.joined import Joined
 from serve.gateway.keys import KeyRecord, KeyRing
 from serve.gateway.meter import Meter
 from serve.gateway.names import Entry, Names
-from serve.gateway.request import check_chat, check_embeddings, idempotency_key, read_object
+from serve.gateway.recall import Recall
+from serve.gateway.request import (
+    check_chat,
+    check_embeddings,
+    idempotency_key,
+    read_object,
+    tokens_joined,
+)
 from serve.gateway.settings import GatewaySettings
 from serve.gateway.tasks import TASK_HEADER, task_named, tasks_of
+from serve.gateway.upstream import Upstream
 
 NOBODY = Caller()
 
@@ -40,7 +51,8 @@ class Gateway:
         *,
         names: Names,
         keys: KeyRing,
-        upstream: Any,
+        recall: Recall,
+        upstream: Upstream,
         admission: Admission,
         meter: Meter,
         clock: Callable[[], float] = time.monotonic,
@@ -49,6 +61,7 @@ class Gateway:
         self.clock = clock
         self._names = names
         self._keys = keys
+        self._recall = recall
         self._upstream = upstream
         self._admission = admission
         self._meter = meter
@@ -66,6 +79,7 @@ class Gateway:
     async def aclose(self) -> None:
         """End what is left and close all connections."""
         self.drain()
+        await self._recall.aclose()
         await self._upstream.aclose()
         await self._meter.aclose()
 
@@ -86,8 +100,12 @@ class Gateway:
         key = self._key(client)
         body = read_object(await visit.read(client.headers, client.body()))
         check_chat(body)
+        join = tokens_joined(client.headers, self.settings.serve.join_tokens)
         call = self._call("chat/completions", client, key, body, chat_tokens(body))
-        return await self._ask(call, key, client.since)
+        answer = await self._answer(call, key, client.since)
+        if join > 1 and isinstance(answer, Stream):
+            return Stream(Joined(answer, join), answer.about)
+        return answer
 
     async def embeddings(self, client: Client, visit: Visit) -> Answer:
         """`POST /v1/embeddings`."""
@@ -95,12 +113,15 @@ class Gateway:
         body = read_object(await visit.read(client.headers, client.body()))
         check_embeddings(body, self.settings.serve.admission.array)
         call = self._call("embeddings", client, key, body, embedding_tokens(body["input"]))
-        return await self._ask(call, key, client.since)
+        return await self._answer(call, key, client.since)
 
     def models(self, client: Client) -> list[Entry]:
         """`GET /v1/models`: the names that the client may ask for."""
         key = self._key(client)
-        return [entry for entry in self._names.entries() if _may_ask(key, entry.id, self._names)]
+        entries = self._names.entries()
+        if key is None:
+            return entries
+        return [entry for entry in entries if key.allows(entry.id, self._targets(entry.id))]
 
     def model(self, client: Client, name: str) -> Entry:
         """`GET /v1/models/NAME`. Raises UnknownModel."""
@@ -111,6 +132,13 @@ class Gateway:
 
     def _key(self, client: Client) -> KeyRecord | None:
         return self._keys.record(client.headers.get("authorization"))
+
+    def _targets(self, name: str) -> tuple[Target, ...]:
+        """Whom `name` stands for; nobody where the text of a request decides it."""
+        try:
+            return self._names.resolve(name, {})
+        except BadRequest:
+            return ()
 
     def _call(
         self,
@@ -136,10 +164,14 @@ class Gateway:
             estimate=estimate,
             timeout=task.timeout if task else self.settings.serve.timeout,
             task=task,
+            wish=self._recall.caches.wish(client.headers, body),
             idempotency_key=idempotency_key(client.headers),
             targets=targets,
         )
         return client.call
+
+    async def _answer(self, call: Call, key: KeyRecord | None, since: float) -> Answer:
+        return await self._recall.answer(call, partial(self._ask, call, key, since))
 
     async def _ask(self, call: Call, key: KeyRecord | None, since: float) -> Answer:
         """Ask a provider, within the key's rate and money and in its turn."""
@@ -149,8 +181,10 @@ class Gateway:
                 tokens = most_tokens(call)
                 cost = most_cost(call, self.settings.providers) if key.max_spend else None
                 charge = await held.enter_async_context(Charge(self._meter, key, tokens, cost))
-            queued = await held.enter_async_context(self._admission.turn())
-            answer: Answer = await self._upstream.ask(call, call.targets, since)
+            turn = self._admission.turn()
+            held.callback(turn.end)
+            queued = await self._wait(turn, since + call.timeout)
+            answer = await self._upstream.ask(call, call.targets, since)
             answer.about.queued += queued
             if charge is not None:
                 charge.about = answer.about
@@ -159,6 +193,13 @@ class Gateway:
                 return Stream(Held(answer.events, held.pop_all()), answer.about)
             return answer
 
-
-def _may_ask(key: KeyRecord | None, name: str, names: Names) -> bool:
-    return key is None or key.allows(name)
+    async def _wait(self, turn: Turn, until: float) -> float:
+        """Wait for a turn; the seconds that took. Raises Overloaded."""
+        try:
+            async with asyncio.timeout(until - self.clock()):
+                return await turn.begin()
+        except TimeoutError:
+            raise Overloaded(
+                "The request's time was over before it had its turn; try again later.",
+                retry_after=1,
+            ) from None

@@ -1,0 +1,67 @@
+"""Whether a request has to be asked at all: not if it was sent before, is kept, or is being asked.
+
+Invariant: what a request asks is asked by at most one call at a time where answers may be shared;
+what it may not share is asked for it alone.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from serve.cache.caches import Caches
+from serve.gateway.contract import Answer, Call, Stream, Whole
+from serve.gateway.flight import Work
+from serve.gateway.flights import BUFFER_BYTES, Flights
+from serve.gateway.repeats import Repeats
+from serve.gateway.replay import replay
+from serve.gateway.request import wants_usage
+from serve.gateway.tee import Tee
+
+
+class Recall:
+    """What one replica remembers of answers, and of the requests it is asking."""
+
+    def __init__(self, caches: Caches, flights: Flights, repeats: Repeats) -> None:
+        self.caches = caches
+        self._flights = flights
+        self._repeats = repeats
+
+    async def answer(self, call: Call, ask: Work) -> Answer:
+        """The answer to `call`: one that is there, or what `ask` gives. Raises GatewayError."""
+        if call.idempotency_key is not None:
+            return await self._repeats.once(call, partial(self._cached, call, ask))
+        return await self._cached(call, ask)
+
+    async def aclose(self) -> None:
+        """End what is being asked for nobody."""
+        await self._flights.aclose()
+
+    async def _cached(self, call: Call, ask: Work) -> Answer:
+        if not call.wish.kinds:
+            return await ask()
+        hit = await self.caches.find(call)
+        if hit is not None:
+            return replay(call, hit.body, hit.target, hit.kind)
+        kept = partial(self._kept, call, ask)
+        if call.wish.fresh:
+            return await kept()
+        equals = (self.caches.key(call), call.stream, call.stream and wants_usage(call.body))
+        answer, _ = await self._flights.join(equals, kept, call.timeout)
+        return answer
+
+    async def _kept(self, call: Call, ask: Work) -> Answer:
+        answer = await ask()
+        about = answer.about
+        about.cache = "miss"
+        if isinstance(answer, Whole):
+            await self.caches.keep(call, answer.body, about.target)
+            return answer
+
+        async def keep(body: bytes) -> None:
+            await self.caches.keep(call, body, about.target)
+
+        return Stream(Tee(answer, BUFFER_BYTES, keep, _forget), about)
+
+
+async def _forget() -> None:
+    """Nothing was kept yet."""
