@@ -30,7 +30,7 @@ def choose_analyst(
     spent."""
     if settings.provider is None:
         return plan.language
-    answers = start_answers(settings.answers)
+    answers = start_answers(settings.store)
     # Its process starts while the asking actor's does, which would have to wait for it.
     provider = settings.provider
     RayPermits(provider.base_url, key_variable(provider), provider.limits.to_limits())

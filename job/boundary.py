@@ -11,6 +11,7 @@ import sqlite3
 
 from job.errors import JobError
 from job.storage.store import store_words
+from serve.ask.answers_file import StoreError
 from serve.ask.errors import AskError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -35,6 +36,8 @@ def as_job_error(error: BaseException) -> JobError | None:
     if isinstance(error, OSError):
         return JobError(store_words(error) or said)
     if isinstance(error, sqlite3.Error):
+        return JobError(f"the store of answers (--answers) failed: {said}")
+    if isinstance(error, StoreError):
         return JobError(f"the store of answers (--answers) failed: {said}")
     if from_task:
         return JobError(f"{type(error).__name__}: {said} (FUPAN_TRACEBACK=1 shows where)")

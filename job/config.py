@@ -33,11 +33,17 @@ from job.records import KINDS, Kind
 from job.spend.prices import check_cap
 from job.storage.place import Place
 from serve.ask.answers import default_path
+from serve.ask.answers_at import AnswersAt
+from serve.ask.answers_redis import PASSWORD, AnswersInRedis
+from serve.ask.redis_place import RedisPlace, is_redis
 from serve.ask.settings import Provider
 from serve.ask.uris import without_secrets
 
 SMALLEST_PACK = 200
 """Input tokens: below, ordinary records no longer fit a pack."""
+_DAY = 86_400
+_MOST_DAYS = 36_500
+"""A century: Redis takes no time that has more than 19 digits of milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,9 @@ class Settings:
     the day the user named, None where it is only today's. `pack_tokens`: None, the size of packs
     finds itself. `max_spend`: money in the currency of the provider's prices, over all commands
     that go on in the same folder. `deadline`: when the report is to be there. `own_instructions`:
-    their text. `canary`: the share of records asked both ways first."""
+    their text. `canary`: the share of records asked both ways first. `answers`: the file of paid
+    answers; where `redis` keeps them, only what lies beside it is used: the account of spend and
+    the key of the aliases."""
 
     inputs: tuple[InputSettings, ...]
     out: Place
@@ -66,6 +74,7 @@ class Settings:
     sample: int | None
     max_failed: float
     answers: Path
+    redis: AnswersInRedis | None
     baseline: str | None
     known: Path | None
     fresh: bool
@@ -78,6 +87,11 @@ class Settings:
     canary: float | None
     mask: bool
     privacy: PrivacySection = field(default_factory=PrivacySection)
+
+    @property
+    def store(self) -> AnswersAt:
+        """Where paid answers are kept."""
+        return self.redis or self.answers
 
 
 def resolve(flags: Flags) -> Settings:
@@ -99,6 +113,7 @@ def resolve(flags: Flags) -> Settings:
         raise UsageError(f"--since {since} is not before --until {until}: no record lies between")
     name, provider, models = choose_provider(flags, config)
     own = read_instructions(flags.instructions or config.run.instructions)
+    answers = answers_at(flags.answers or config.run.answers, config.privacy.keep_days)
     compress = flags.compress_instructions or config.run.compress_instructions
     return Settings(
         inputs=inputs,
@@ -117,7 +132,8 @@ def resolve(flags: Flags) -> Settings:
         kinds=tuple(_kind(text) for text in flags.kind),
         sample=flags.sample,
         max_failed=config.run.max_failed if flags.max_failed is None else flags.max_failed,
-        answers=answers_file(flags.answers),
+        answers=answers if isinstance(answers, Path) else default_path(),
+        redis=None if isinstance(answers, Path) else answers,
         baseline=flags.baseline or config.run.baseline,
         known=_known(flags.known, config, flags.config),
         fresh=flags.fresh,
@@ -148,9 +164,21 @@ def _check_ranges(flags: Flags) -> None:
         raise UsageError("--max-failed: a share between 0 and 1, such as 0.01 for 1 %")
 
 
-def answers_file(flag: str | None) -> Path:
-    """The store of answers, whether or not it exists: the one named, else the user's own."""
-    return _local(flag, "--answers") if flag else default_path()
+def answers_at(named: str | None, keep_days: int | None = None) -> AnswersAt:
+    """The store of answers, whether or not it exists: the one named, else the user's own.
+    `keep_days`: for how long a Redis keeps them, None: for good. Raises UsageError."""
+    if named is None or not is_redis(named):
+        return _local(named, "--answers") if named else default_path()
+    try:
+        place = RedisPlace.of(named)
+    except ValueError as error:
+        raise UsageError(f"--answers {without_secrets(named)}: {error}") from None
+    if place.password is not None:
+        raise UsageError(
+            f"--answers {place}: keep the password out of the command and of fupan.yaml; the "
+            f"environment variable {PASSWORD} holds it"
+        )
+    return AnswersInRedis(place, keep_days and min(keep_days, _MOST_DAYS) * _DAY)
 
 
 def known_file(flag: str | None, config: ConfigFile, config_path: str | None) -> Path:
@@ -173,9 +201,7 @@ def _known(flag: str | None, config: ConfigFile, config_path: str | None) -> Pat
 
 def _local(path: str, flag: str) -> Path:
     if "://" in path:
-        raise UsageError(
-            f"{flag} {without_secrets(path)}: name a local path; one process keeps the answers"
-        )
+        raise UsageError(f"{flag} {without_secrets(path)}: name a local path")
     try:
         return Path(path).expanduser().absolute()
     except RuntimeError as error:

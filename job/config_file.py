@@ -26,6 +26,7 @@ from job.errors import UsageError
 from job.pack.packing import Mode
 from job.records import Kind
 from serve.ask.settings import Provider
+from serve.gateway.settings import ServeSettings
 
 CONFIG_FILE = "fupan.yaml"
 EXTRACTIVE = "extractive"
@@ -83,6 +84,7 @@ class RunSection(_Strict):
     canary: Annotated[float | None, Field(gt=0, le=100)] = None
     baseline: str | None = None
     known: str | None = None
+    answers: str | None = None
 
 
 class PrivacySection(_Strict):
@@ -103,8 +105,8 @@ class ConfigFile(_Strict):
     run: RunSection = RunSection()
     inputs: tuple[InputSettings, ...] = ()
     privacy: PrivacySection = PrivacySection()
-    serve: dict[str, Any] = {}
-    """The online side's own section, which the job does not read."""
+    serve: ServeSettings = ServeSettings()
+    """The gateway, of which the job reads nothing."""
 
     @field_validator("providers")
     @classmethod

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 import ray
 
 from job.answers.vectors import keeping
 from job.themes.space import Encode, Vectors
+from serve.ask.answers_at import AnswersAt
 from serve.embedder import BUNDLED, BUNDLED_NAME, WINDOW, Embedder
 
 _RESTARTS = 2
@@ -41,7 +41,7 @@ class EmbedderHost:
         return self._embedder.encode(texts)
 
 
-def open_bundled(kept: Path) -> tuple[str, Encode]:
+def open_bundled(kept: AnswersAt) -> tuple[str, Encode]:
     """The bundled model as `open_embedder` gives it, loaded only for texts whose vectors the store
     of answers at `kept` does not hold."""
     opened: list[Encode] = []

@@ -183,7 +183,8 @@ AnswersPath = Annotated[
     str | None,
     typer.Option(
         "--answers",
-        help="File of paid answers. [default: ~/.local/share/fupan/answers.db]",
+        help="File of paid answers, or redis://HOST:6379/0. "
+        "[default: ~/.local/share/fupan/answers.db]",
         rich_help_panel=_OUTPUT,
     ),
 ]

@@ -16,7 +16,7 @@ from typing import Any
 
 from job.analyse.requests import SCHEMA_TOKENS, instruction_tokens
 from job.answers.beside import KEY_FILE, files_of
-from job.answers.words import answers_error
+from job.answers.words import answers_error, redis_error
 from job.clean.cleaner import CleanSettings
 from job.commands.first_look import FirstLook, first_look, warnings_of
 from job.config import Settings
@@ -32,7 +32,9 @@ from job.read.chats import ChatNames
 from job.records import KINDS, Kind
 from job.storage.place import Place
 from serve.ask import tokens
+from serve.ask.answers_at import OpenAnswers
 from serve.ask.answers_file import StoreError
+from serve.ask.answers_redis import AnswersInRedis, RedisAnswers
 from serve.ask.answers_repair import LastingAnswers
 from serve.ask.settings import Provider
 
@@ -130,9 +132,19 @@ def plan_run(settings: Settings, keep: bool) -> RunPlan:
     )
 
 
-def open_answers(settings: Settings) -> LastingAnswers:
+def has_answers(settings: Settings) -> bool:
+    """Whether there is a store of answers to look into: a file that exists, or a Redis, which the
+    built-in analyst does not need."""
+    if settings.redis is not None:
+        return settings.provider is not None
+    return settings.answers.exists()
+
+
+def open_answers(settings: Settings) -> OpenAnswers:
     """The store of answers, a new one if the old one is damaged. Raises UsageError where
     `--answers` names none."""
+    if settings.redis is not None:
+        return open_redis(settings.redis)
     path = settings.answers
     if path.is_dir():
         raise UsageError(f"--answers {path} is a folder; name a file")
@@ -142,6 +154,16 @@ def open_answers(settings: Settings) -> LastingAnswers:
         raise answers_error(path, error) from error
     except OSError as error:
         raise UsageError(f"cannot open --answers {path}: {error.strerror}") from error
+
+
+def open_redis(at: AnswersInRedis) -> RedisAnswers:
+    """The store of answers in a Redis. Raises UsageError where none answers, or it holds none."""
+    store = RedisAnswers(at)
+    try:
+        store.check()
+    except StoreError as error:
+        raise redis_error(at, error) from error
+    return store
 
 
 def _written(settings: Settings) -> list[Place]:

@@ -194,7 +194,7 @@ class _Run:
         with station("join"):
             unfinished = [*written, *join_members(folder)]
         with station("themes"):
-            kept = settings.answers if settings.provider is not None else None
+            kept = settings.store if settings.provider is not None else None
             earlier = earlier_themes(settings.baseline, folder.root)
             grouped = group_issues(unfinished, earlier, kept=kept)
         with station("results"):

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import sqlite3
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 import orjson
 
 from job.themes.space import Encode, Vectors
 from serve.ask.answers import answer_key
+from serve.ask.answers_at import AnswersAt, OpenAnswers, opener
 from serve.ask.answers_file import StoreError
-from serve.ask.answers_repair import LastingAnswers
 
 AT_ONCE = 512
 """Texts looked up, embedded and stored in one go: what an interrupted run can lose."""
@@ -26,12 +25,13 @@ _VERSION = "vector-1"
 _FAILED = (sqlite3.Error, StoreError, OSError)
 
 
-def keeping(path: Path, model: str, encode: Encode) -> Encode:
-    """`encode`, of the model whose full name is `model`, for what the store of answers at `path`
+def keeping(at: AnswersAt, model: str, encode: Encode) -> Encode:
+    """`encode`, of the model whose full name is `model`, for what the store of answers at `at`
     does not hold."""
+    opened = opener(at)
 
     def encode_new(texts: Sequence[str]) -> Vectors:
-        rows = [row for some in _parts(texts) for row in _encode(path, model, encode, some)]
+        rows = [row for some in _parts(texts) for row in _encode(opened, model, encode, some)]
         return np.stack(rows) if rows else encode(texts)
 
     return encode_new
@@ -42,10 +42,12 @@ def _parts(texts: Sequence[str]) -> Iterator[Sequence[str]]:
         yield texts[start : start + AT_ONCE]
 
 
-def _encode(path: Path, model: str, encode: Encode, texts: Sequence[str]) -> list[Vectors]:
+def _encode(
+    opened: Callable[[], OpenAnswers], model: str, encode: Encode, texts: Sequence[str]
+) -> list[Vectors]:
     keys = {text: answer_key(_VERSION, model, text) for text in texts}
     known: dict[str, Vectors] = {}
-    with suppress(*_FAILED), LastingAnswers(path) as answers:
+    with suppress(*_FAILED), opened() as answers:
         found = answers.get_many(list(keys.values()))
         for text, key in keys.items():
             if key in found and (vector := _decoded(found[key])) is not None:
@@ -54,7 +56,7 @@ def _encode(path: Path, model: str, encode: Encode, texts: Sequence[str]) -> lis
     if missing:
         new = dict(zip(missing, encode(missing), strict=True))
         items = [(keys[text], _encoded(model, vector)) for text, vector in new.items()]
-        with suppress(*_FAILED), LastingAnswers(path) as answers:
+        with suppress(*_FAILED), opened() as answers:
             answers.put_many(items, replace=True)
         known |= new
     return [known[text] for text in texts]

@@ -6,18 +6,21 @@ Invariant: both say the same; a number that is not known is left out of the word
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from job.answers.recalls import NAME, Recalls, decode_recalls
+from job.answers.words import lasting_words
 from serve.ask.answers import Answers
+from serve.ask.answers_redis import AnswersInRedis, RedisAnswers
 from serve.ask.answers_repair import DAMAGE
 from serve.ask.answers_upkeep import Contents, Forgotten
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
-def contents_json(held: Contents, store: Answers) -> dict[str, Any]:
+def contents_json(held: Contents, store: Answers | RedisAnswers) -> dict[str, Any]:
     """What `fupan answers stats --json` prints."""
     recalls = _recalls(store)
     return {
@@ -39,6 +42,7 @@ def contents_json(held: Contents, store: Answers) -> dict[str, Any]:
             "since": _moment(recalls.since),
             "saved": recalls.saved(),
         },
+        "lasting": held.lasting and asdict(held.lasting),
         "damaged": [
             {
                 "file": copy.path.name,
@@ -50,7 +54,7 @@ def contents_json(held: Contents, store: Answers) -> dict[str, Any]:
     }
 
 
-def contents_lines(held: Contents, store: Answers) -> list[str]:
+def contents_lines(held: Contents, store: Answers | RedisAnswers) -> list[str]:
     """The same in words."""
     lines = [
         f"path      {held.path}",
@@ -75,6 +79,8 @@ def contents_lines(held: Contents, store: Answers) -> list[str]:
             f"{_day(recalls.since)}: about {saved['requests']:,} calls, {saved['tokens_in']:,} "
             f"tokens in and {saved['tokens_out']:,} out not paid again"
         )
+    if isinstance(held.path, AnswersInRedis) and held.lasting is not None:
+        lines += [f"warning   {words}" for words in lasting_words(held.path, held.lasting)]
     for copy in held.copies:
         taken = f", {copy.damage.salvaged:,} answers taken over" if copy.damage else ""
         lines.append(f"damaged   {copy.path.name}: {_bytes(copy.size)}{taken}; delete it at will")
@@ -83,7 +89,7 @@ def contents_lines(held: Contents, store: Answers) -> list[str]:
 
 def forgotten_line(forgotten: Forgotten, dry_run: bool) -> tuple[dict[str, Any], list[str]]:
     """What `fupan answers prune` prints: as JSON, and in words."""
-    before, after = forgotten.size
+    before, after = forgotten.size or (None, None)
     shown = {
         "answers": forgotten.answers,
         "learned": forgotten.learned,
@@ -95,6 +101,8 @@ def forgotten_line(forgotten: Forgotten, dry_run: bool) -> tuple[dict[str, Any],
     what = f"{forgotten.answers:,} answers and {forgotten.learned:,} learned entries"
     if dry_run:
         return shown, [f"{what} would be forgotten"]
+    if before is None or after is None:
+        return shown, [f"{what} forgotten"]
     lines = [f"{what} forgotten; {_bytes(before)} before, {_bytes(after)} now"]
     if forgotten.full:
         lines.append("the disk had no room to write the store anew; later answers fill the gaps")
@@ -105,7 +113,7 @@ def _learned(held: Contents) -> dict[str, tuple[int, int]]:
     return {name: entry for name, entry in held.learned.items() if not name.startswith(DAMAGE)}
 
 
-def _recalls(store: Answers) -> Recalls | None:
+def _recalls(store: Answers | RedisAnswers) -> Recalls | None:
     value = store.learned(NAME)
     return decode_recalls(value, time.time()) if value is not None else None
 

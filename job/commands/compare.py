@@ -29,7 +29,7 @@ from job.config import Settings
 from job.errors import JobError, StoppedEarly, TooManyFailed, UsageError
 from job.estimates.kept import Earlier, decode_kept, earlier_of
 from job.own_instructions import own_hash, read_instructions
-from job.planning import RunPlan, open_answers, plan_run
+from job.planning import RunPlan, has_answers, open_answers, plan_run
 from job.printable import printable
 from job.provider_choice import AUTO
 from job.report.trial import reason_in_words
@@ -194,7 +194,7 @@ def instructions(
 ) -> tuple[str, tuple[str, ...]]:
     """The user's own instructions as a run would tell them, and a warning where it would have them
     made shorter first: a comparison only uses what an earlier run has kept."""
-    if settings.answers.exists():
+    if has_answers(settings):
         with open_answers(settings) as answers:
             planned = plan_instructions(settings, provider, answers, plan.masker)
     else:
@@ -236,7 +236,7 @@ def _ways(
 
 def _earlier(settings: Settings, provider: Provider, ask: AskSettings) -> Earlier:
     """What runs have learned of asking so: packs are then as big as in the next one."""
-    if not settings.answers.exists():
+    if not has_answers(settings):
         return Earlier()
     with open_answers(settings) as answers:
         return earlier_of(decode_kept(answers.learned(estimates_name(provider, ask))))

@@ -41,7 +41,7 @@ from job.intake import Intake
 from job.pack.held import BLOCK_RECORDS, blocks_at_once
 from job.pack.packing import Fit
 from job.pipeline import read_everything
-from job.planning import RunPlan, open_answers, plan_run
+from job.planning import RunPlan, has_answers, open_answers, plan_run
 from job.progress import start_board
 from job.records import Record, table_to_records
 from job.run_folder import RunFolder
@@ -49,7 +49,7 @@ from job.sampling import sample_bound
 from job.spend.prices import cap_warnings, known_prices, origin_words
 from job.storage.place import Place
 from job.trial.draw import draw
-from serve.ask.answers_repair import LastingAnswers
+from serve.ask.answers_at import OpenAnswers
 from serve.ask.settings import Provider
 
 
@@ -109,9 +109,10 @@ class _Asked:
         ask = ask_settings(self.settings, self.plan, over.since)
         limits = self.provider.limits.to_limits()
         with ExitStack() as stack:
-            store = None
-            if self.settings.answers.exists():
-                store = stack.enter_context(open_answers(self.settings))
+            store: OpenAnswers | None = None
+            if has_answers(self.settings):
+                store = open_answers(self.settings)
+                stack.enter_context(store)
             known = store if over.recalls else None
             told = plan_instructions(
                 *(self.settings, self.provider, known, self.plan.masker), ask.since
@@ -159,7 +160,7 @@ class _Asked:
         self,
         blocks: Iterator[list[Record]],
         ask: AskSettings,
-        store: LastingAnswers | None,
+        store: OpenAnswers | None,
         tried: Set[str],
     ) -> Iterator[Record]:
         """The records whose answers are not in the store, but for those that the canary has asked
@@ -202,7 +203,7 @@ def _ends(tokens: Range) -> list[float]:
 
 
 def _learned(
-    store: LastingAnswers | None, provider: Provider, ask: AskSettings
+    store: OpenAnswers | None, provider: Provider, ask: AskSettings
 ) -> tuple[Earlier, Around]:
     """What earlier runs have learned."""
     if store is None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, cast
 
 from job.embed import open_bundled, open_embedder
@@ -26,6 +25,7 @@ from job.themes.ids import continue_ids
 from job.themes.index import ThemeIndex
 from job.themes.issues import SAMPLE, Sample, sample_issues
 from job.themes.table import EarlierTheme
+from serve.ask.answers_at import AnswersAt
 
 Tally = Mapping[str, Counter[Aspect]]
 """All issues of each theme, by severity and basis."""
@@ -47,7 +47,7 @@ def group_issues(
     results: Sequence[Place],
     earlier: Sequence[EarlierTheme] = (),
     limit: int = SAMPLE,
-    kept: Path | None = None,
+    kept: AnswersAt | None = None,
 ) -> Groups:
     """Group the issues of the result files, at most `limit` distinct ones of each polarity by
     meaning. A theme that continues one of `earlier` keeps its id. `kept`: the store of answers that

@@ -52,7 +52,7 @@ def remote_run(arguments: Sequence[str], root: Path) -> RemoteRun:
         raise UsageError("no --out: name an absolute path that all nodes see, or a URI")
     _everywhere(named, "--out")
     out = settings.out.uri
-    if flags.answers is not None:
+    if flags.answers is not None and settings.redis is None:
         _everywhere(flags.answers, "--answers")
     if settings.baseline not in (None, AUTO):
         _everywhere(str(settings.baseline), "--baseline")

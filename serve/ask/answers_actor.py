@@ -5,14 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from serve.ask.answers_at import AnswersAt, open_at
 from serve.ask.answers_file import StoreError
-from serve.ask.answers_repair import LastingAnswers
 
 RETRIES = 3
 """Of a call that an actor's death interrupted: getting and putting may be repeated."""
@@ -20,10 +19,10 @@ _FAILED = (sqlite3.Error, StoreError, OSError)
 
 
 class AnswersActor:
-    """Hosts a `LastingAnswers` on the node it was started on (the driver's: the file is there)."""
+    """Hosts an open store on the node it was started on (the driver's: a file is there)."""
 
-    def __init__(self, path: str) -> None:
-        self._answers = LastingAnswers(Path(path))
+    def __init__(self, at: AnswersAt) -> None:
+        self._answers = open_at(at)
 
     def get_many(self, keys: Sequence[bytes], since: float | None = None) -> dict[bytes, bytes]:
         """See `Answers.get_many`."""
@@ -45,9 +44,9 @@ class AnswersActor:
             self._answers.keep_learned(name, value)
 
 
-def start_answers(path: Path) -> Any:
-    """The actor for the store at `path`, on the node of the caller, where the file is. It takes no
-    CPU and is started again if it dies."""
+def start_answers(at: AnswersAt) -> Any:
+    """The actor for the store at `at`, on the node of the caller, where a file is. It takes no CPU
+    and is started again if it dies."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     actor = ray.remote(AnswersActor).options(
         num_cpus=0,
@@ -55,7 +54,7 @@ def start_answers(path: Path) -> Any:
         max_task_retries=RETRIES,
         scheduling_strategy=here,
     )
-    return actor.remote(str(path))
+    return actor.remote(at)
 
 
 class RayAnswers:

@@ -16,6 +16,7 @@ import orjson
 
 from serve.ask.answers import FORGOTTEN_AT_ONCE, Answers, Pruned, whole_seconds
 from serve.ask.answers_file import VERSION, transaction
+from serve.ask.answers_redis import AnswersInRedis
 from serve.ask.answers_repair import Damage, copies_beside, read_damages
 
 WORTH_REWRITING = 0.1
@@ -33,12 +34,22 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
+class Lasting:
+    """What a Redis does to keep what it holds: whether it writes every change to a file, and what
+    it does when its memory is full."""
+
+    appendonly: bool
+    policy: str
+
+
+@dataclass(frozen=True, slots=True)
 class Contents:
     """What a store holds. `size`: bytes with its journal. `models`: answers by the model that gave
     them, as it calls itself; None: those that do not say. `oldest`, `newest`: seconds since the
-    epoch; None without answers. `learned`: bytes and time of each thing kept, by name."""
+    epoch; None without answers. `learned`: bytes and time of each thing kept, by name. `lasting`:
+    of a store in Redis, where Redis says so."""
 
-    path: Path
+    path: Path | AnswersInRedis
     version: int
     size: int
     answers: int
@@ -47,6 +58,7 @@ class Contents:
     newest: int | None
     learned: dict[str, tuple[int, int]]
     copies: list[Copy]
+    lasting: Lasting | None = None
 
 
 def contents(answers: Answers) -> Contents:
@@ -103,12 +115,12 @@ def _add_model_of(connection: sqlite3.Connection) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What was forgotten, or would be. `size`: bytes of the store before and after; `full`: the
-    disk had no room to write the file anew, so it is as large as before."""
+    """What was forgotten, or would be. `size`: bytes of the store before and after, None where it
+    is no file; `full`: the disk had no room to write the file anew, so it is as large as before."""
 
     answers: int
     learned: int
-    size: tuple[int, int]
+    size: tuple[int, int] | None
     full: bool = False
 
 
@@ -179,9 +191,14 @@ def export(answers: Answers) -> Iterator[bytes]:
         "FROM answers ORDER BY key"
     )
     for key, stored_at, value in answers.connection.execute(query):
-        line = {"key": key.decode(), "stored_at": stored_at.decode(), "model": model_of(value)}
-        try:
-            line["answer"] = orjson.loads(value)
-        except orjson.JSONDecodeError:
-            line["bytes"] = value.hex()
-        yield orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+        yield exported(key.decode(), stored_at.decode(), value)
+
+
+def exported(key: str, stored_at: str, value: bytes) -> bytes:
+    """An answer as a line of JSON, see `export`."""
+    line: dict[str, object] = {"key": key, "stored_at": stored_at, "model": model_of(value)}
+    try:
+        line["answer"] = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        line["bytes"] = value.hex()
+    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)

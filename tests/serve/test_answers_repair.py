@@ -169,8 +169,9 @@ def test_a_locked_store_and_a_full_disk_are_no_damage(tmp_path: Path) -> None:
 
 def test_what_was_learned_is_not_worth_a_run(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
-    actor = AnswersActor(str(path))
+    actor = AnswersActor(path)
     actor.keep_learned("pace", b"1")
+    assert isinstance(actor._answers, LastingAnswers)
     connection = actor._answers._opened().connection
     connection.execute("PRAGMA busy_timeout = 1")
     with closing(sqlite3.connect(path)) as other:
@@ -239,10 +240,10 @@ def test_no_damage_ends_a_run(
     folder = Path(tempfile.mkdtemp())
     path = folder / "a.db"
     path.write_bytes(whole_store)
-    answers = AnswersActor(str(path)) if opened else None
+    answers = AnswersActor(path) if opened else None
     overwrite(path, int(at * len(whole_store)), data * times)
     try:
-        answers = answers or AnswersActor(str(path))
+        answers = answers or AnswersActor(path)
     except (ForeignFile, NewerStore):
         assert at * len(whole_store) < 100
         assert not files_set_aside(path)
