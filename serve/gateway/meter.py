@@ -51,7 +51,7 @@ class Meter(Protocol):
 
 def state_folder(state: str | None) -> Path:
     """Where the accounts of keys are kept: `serve.state`, else beside the user's answers."""
-    return Path(state) if state else default_path().parent
+    return Path(state).expanduser().absolute() if state else default_path().parent
 
 
 class LocalMeter:
