@@ -28,6 +28,7 @@ from job.commands.job_options import takes_job_options
 from job.commands.keys_command import keys
 from job.commands.known_command import known
 from job.commands.report_command import report
+from job.commands.serve_command import serve_gateway
 from job.commands.show_command import show
 from job.commands.simulate import simulate
 from job.config import Settings, resolve
@@ -185,6 +186,13 @@ def _answers(**values: Any) -> None:
 def _keys(**values: Any) -> None:
     with _exit_codes():
         keys(**values)
+
+
+@app.command(name="serve", help=serve_gateway.__doc__)
+@functools.wraps(serve_gateway)
+def _serve(**values: Any) -> None:
+    with _exit_codes():
+        serve_gateway(**values)
 
 
 @app.command(name="simulate", help=simulate.__doc__)

@@ -1,0 +1,107 @@
+"""The gateway on Ray Serve, for as long as a command runs.
+
+Invariant: of a cluster that was joined only the application `fupan-gateway` is ever deleted, never
+Serve itself; a cluster of our own ends with the command. What the gateway has begun it answers
+before it ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from job.cluster import cluster
+from job.errors import JobError
+from serve.gateway.settings import GatewaySettings
+from serve.proxy_errors import IMPORT_PATH
+
+DRAIN_SECONDS = "1"
+"""A replica behind the fast ingress waits so long for the proxy to forget it. Ray's 30 s are for
+load balancers elsewhere; here both end together."""
+THREADS = "2"
+"""Of the fast ingress; Ray's default of 4 is for machines with more cores."""
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where the gateway listens, and in which cluster its limits hold."""
+
+    host: str
+    port: int
+    cluster: str
+
+    @property
+    def url(self) -> str:
+        """Of OpenAI's protocol."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}/v1"
+
+
+@contextmanager
+def running(
+    settings: GatewaySettings, host: str, port: int, replicas: int | None, fast: bool
+) -> Iterator[Where]:
+    """The gateway at `host` and `port` (at its own, where Serve runs in the cluster already) with
+    so many replicas; None: as many as the load asks for. Raises JobError where it does not start.
+    """
+    with tempfile.TemporaryDirectory(prefix="fupan-serve-") as private:
+        # Read by every process of a cluster of our own as it starts.
+        for name, value in _environment(fast, Path(private)).items():
+            os.environ.setdefault(name, value)
+        with cluster():
+            yield from _deployed(settings, host, port, replicas)
+
+
+def _deployed(
+    settings: GatewaySettings, host: str, port: int, replicas: int | None
+) -> Iterator[Where]:
+    import ray
+    from ray import serve as ray_serve
+    from ray.serve.context import _get_global_client
+    from ray.serve.schema import LoggingConfig
+
+    from serve.app import APPLICATION, application
+
+    logging.getLogger("ray.serve").setLevel(logging.ERROR)
+    ray_serve.start(
+        http_options={"host": host, "port": port},
+        logging_config=LoggingConfig(enable_access_log=False),
+    )
+    options = _get_global_client().http_config
+    try:
+        try:
+            ray_serve.run(application(settings, replicas), name=APPLICATION, route_prefix="/")
+        except Exception as error:
+            raise JobError(f"the gateway did not start: {_why(error)}") from error
+        yield Where(options.host, options.port, ray.get_runtime_context().gcs_address)
+    finally:
+        ray_serve.delete(APPLICATION)
+
+
+def _why(error: Exception) -> str:
+    """The last line of what Serve says, which has the replica's own error."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
+
+
+def _environment(fast: bool, private: Path) -> dict[str, str]:
+    values = {"RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": IMPORT_PATH}
+    if not fast:
+        return values
+    return values | {
+        "RAY_SERVE_ENABLE_HA_PROXY": "1",
+        "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
+        "RAY_SERVE_HAPROXY_NBTHREAD": THREADS,
+        "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": DRAIN_SECONDS,
+        # By default in /tmp/haproxy-serve, where any user of the machine may administer it.
+        "RAY_SERVE_HAPROXY_CONFIG_FILE_LOC": str(private / "haproxy.cfg"),
+        "RAY_SERVE_HAPROXY_SOCKET_PATH": str(private / "admin.sock"),
+        "RAY_SERVE_HAPROXY_METRICS_SOCKET_PATH": str(private / "metrics.sock"),
+        "RAY_SERVE_HAPROXY_SERVER_STATE_BASE": str(private),
+        "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": str(private / "server-state"),
+    }

@@ -1,0 +1,159 @@
+"""`fupan serve`: the models of fupan.yaml behind one port, until it is told to end.
+
+Invariant: whatever makes no sense (no provider, no key, a port that is taken, a name that leads
+nowhere) is told before anything is started.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+
+from job.cluster import ADDRESS, named_address
+from job.config_file import CONFIG_FILE, load_config, validation_text
+from job.errors import UsageError
+from serve.ask.errors import AskError
+from serve.ask.settings import api_key
+from serve.gateway.keys import KeyRing
+from serve.gateway.names import Names
+from serve.gateway.settings import GatewaySettings
+
+AUTO = "auto"
+FAST_PORTS = (8404, 9101)
+"""On which the fast ingress shows its statistics and metrics, on all interfaces."""
+_SHOWN = 12
+"""Names of models that are printed; all are at /v1/models."""
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def serve_gateway(
+    config: Annotated[
+        str | None, typer.Option(metavar="FILE", help=f"[default: {CONFIG_FILE} if there is one]")
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="0 takes any free one. [default: 8000]")] = None,
+    replicas: Annotated[
+        str, typer.Option(metavar="N|auto", help="Processes; auto: 3 to 20, by the load.")
+    ] = "1",
+    fast: Annotated[
+        bool,
+        typer.Option("--fast", help="Behind HAProxy: several times the requests a second."),
+    ] = False,
+) -> None:
+    """Serve the models of fupan.yaml by OpenAI's protocol.
+
+    Applications change their base URL and nothing else. One list of names over all providers, one
+    limiter, caches and limits for each API key: docs/gateway.md.
+
+    \b
+        fupan serve
+        curl http://127.0.0.1:8000/v1/models
+
+    Ctrl-C or SIGTERM ends it, after the requests in flight are answered. It runs in a Ray cluster
+    of its own, or in the one that RAY_ADDRESS names.
+    """
+    settings = gateway_settings(config)
+    count = _replicas(replicas)
+    host = host or settings.serve.host
+    port = settings.serve.port if port is None else port
+    if named_address() is None:
+        _check_own(settings)
+        port = _check_port(host, port)
+        for number in FAST_PORTS if fast else ():
+            _check_port("0.0.0.0", number)  # noqa: S104  # where HAProxy itself listens
+    elif fast:
+        raise UsageError(
+            f"--fast in the cluster of {ADDRESS}: the ingress is chosen by the environment of its "
+            "nodes, see serve/production.yaml"
+        )
+    from job.commands.serve_cluster import running
+
+    with running(settings, host, port, count, fast) as where:
+        for line in _lines(settings, where.url, where.cluster):
+            print(line, flush=True)
+        if not settings.serve.keys and host not in _LOOPBACK:
+            print(
+                f"fupan: warning: no API keys are set up: whoever reaches {host}:{where.port} may "
+                "ask, at your cost. See docs/keys.md",
+                file=sys.stderr,
+            )
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            print("ending: requests in flight are answered first", file=sys.stderr, flush=True)
+
+
+def gateway_settings(config: str | None) -> GatewaySettings:
+    """The gateway's settings out of fupan.yaml. Raises UsageError."""
+    file = load_config(config)
+    if not file.providers:
+        raise UsageError(
+            f"no provider to ask: write one in {config or CONFIG_FILE}, such as "
+            "providers: {main: {base_url: https://HOST/v1, key_env: LLM_API_KEY, models: [NAME]}}"
+        )
+    try:
+        settings = GatewaySettings.model_validate(
+            {"providers": file.providers, "serve": file.serve}
+        )
+        Names(settings)
+    except ValidationError as error:
+        said = validation_text(error, GatewaySettings)
+        raise UsageError(f"{config or CONFIG_FILE}: {said}") from error
+    except AskError as error:
+        raise UsageError(f"{config or CONFIG_FILE}: {error.message}") from error
+    return settings
+
+
+def _check_own(settings: GatewaySettings) -> None:
+    """Raises UsageError for a key that this environment lacks. In a cluster that is joined those of
+    its nodes decide."""
+    try:
+        for provider in settings.providers.values():
+            api_key(provider)
+        KeyRing.load(settings.serve)
+    except AskError as error:
+        raise UsageError(error.message) from error
+
+
+def _check_port(host: str, port: int) -> int:
+    """The port; a free one for 0. Raises UsageError where it is taken, or not ours to take."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+            return int(probe.getsockname()[1])
+    except (OSError, OverflowError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise UsageError(
+            f"cannot listen on {host}:{port}: {said}. --port chooses another"
+        ) from error
+
+
+def _replicas(text: str) -> int | None:
+    if text == AUTO:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"--replicas {text!r}: a number of processes, or {AUTO}")
+    return int(text)
+
+
+def _lines(settings: GatewaySettings, url: str, cluster: str) -> list[str]:
+    """What is printed once it answers."""
+    names = [entry.id for entry in Names(settings).entries()]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    key = ' -H "authorization: Bearer $KEY"' if settings.serve.keys else ""
+    body = f'{{"model": "{names[0]}", "messages": [{{"role": "user", "content": "Hello"}}]}}'
+    return [
+        f"gateway at {url}",
+        f"models: {', '.join(names[:_SHOWN])}{more}",
+        f"try it: curl {url}/chat/completions{key} -d '{body}'",
+        f"share its limits: {ADDRESS}={cluster} fupan run ...",
+    ]

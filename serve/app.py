@@ -1,0 +1,148 @@
+"""The gateway on Ray Serve: what `serve deploy`, `serve run serve.app:build` and `fupan serve` run.
+
+Invariant: what travels to a replica are settings without a secret; the keys of providers and of
+clients are read from the environment and the files of the node that the replica runs on. All
+replicas, and the runs of the same cluster, share one limiter for each provider and key, and one
+account for each API key.
+
+Ray Serve stops a replica in this order: no new request is sent to it; what it has is answered, for
+as long as `graceful_shutdown_timeout_s`; the application's lifespan ends, and with it the gateway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ray import serve as ray_serve
+from ray.serve.config import AutoscalingConfig, BackpressureConfig
+from ray.serve.schema import LoggingConfig
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from serve.ask.limiter_actor import RayPermits
+from serve.ask.limiter_host import Permits
+from serve.ask.settings import Provider, key_variable
+from serve.autoscaling import FEWEST, IN_FLIGHT, MOST, Policy
+from serve.gateway.app import build_app
+from serve.gateway.build import build_gateway
+from serve.gateway.settings import GatewaySettings
+
+APPLICATION = "fupan-gateway"
+"""The name of the application in Ray Serve."""
+DEPLOYMENT = "Gateway"
+"""The name of its one deployment, by which serve/production.yaml sets its options."""
+SECTIONS = ("providers", "serve")
+"""What is read of fupan.yaml; the rest is the job's."""
+ASIDE = 200
+"""Requests a replica takes at once beyond those that its own admission lets in or lets wait:
+/healthz, /metrics and /v1/models are never behind a slow model."""
+LONGER = 15.0
+"""Seconds beyond the longest request that a replica has to end."""
+
+
+class Replica:
+    """One replica. Ray Serve builds the ASGI application in its process, on the loop that it
+    runs on."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._settings = GatewaySettings.model_validate(settings)
+
+    def __serve_build_asgi_app__(self) -> ASGIApp:
+        return one_id(build_app(build_gateway(self._settings, permits=shared_permits)))
+
+    async def check_health(self) -> None:
+        """Answered on the loop that answers requests: a replica whose loop is stuck is replaced."""
+
+
+def shared_permits(provider: Provider) -> Permits:
+    """The limiter of a provider, which is shared by the cluster."""
+    return RayPermits(provider.base_url, key_variable(provider), provider.limits.to_limits())
+
+
+def one_id(app: ASGIApp) -> ASGIApp:
+    """`app` without the request's id in its answers: Ray Serve's server adds the same to each."""
+
+    async def without(scope: Scope, receive: Receive, send: Send) -> None:
+        async def pass_on(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [h for h in message["headers"] if h[0] != b"x-request-id"]
+            await send(message)
+
+        await app(scope, receive, pass_on)
+
+    return without
+
+
+_deployment = ray_serve.deployment(
+    ray_serve.ingress()(Replica),
+    name=DEPLOYMENT,
+    ray_actor_options={"num_cpus": 0},
+    backpressure_config=BackpressureConfig(retry_after_s=1),
+    graceful_shutdown_wait_loop_s=1,
+    health_check_period_s=5,
+    health_check_timeout_s=10,
+    logging_config=LoggingConfig(enable_access_log=False),
+)
+
+
+def build(args: dict[str, Any]) -> ray_serve.Application:
+    """The application, from `args` of a Serve config file: `config`, the path of a fupan.yaml on
+    the node that builds it (the head), or its sections `providers` and `serve` themselves.
+
+    Raises ValueError for what is neither, and where the settings make no sense.
+    """
+    return application(read_settings(args))
+
+
+def application(settings: GatewaySettings, replicas: int | None = 1) -> ray_serve.Application:
+    """The application with so many replicas; None: as many as the load asks for."""
+    admission = settings.serve.admission
+    scale: dict[str, Any] = {"num_replicas": replicas}
+    if replicas is None:
+        scale = {"autoscaling_config": autoscaling()}
+    return _deployment.options(
+        max_ongoing_requests=admission.in_flight + admission.waiting + ASIDE,
+        max_queued_requests=admission.waiting,
+        graceful_shutdown_timeout_s=longest_request(settings) + LONGER,
+        **scale,
+    ).bind(settings.model_dump(mode="json", by_alias=True))
+
+
+def autoscaling() -> AutoscalingConfig:
+    """What serve/production.yaml says, for `fupan serve --replicas auto`. The delays are the
+    policy's own."""
+    return AutoscalingConfig(
+        min_replicas=FEWEST,
+        max_replicas=MOST,
+        target_ongoing_requests=IN_FLIGHT,
+        look_back_period_s=10,
+        upscale_delay_s=0,
+        downscale_delay_s=0,
+        policy={"policy_function": f"{Policy.__module__}:{Policy.__name__}"},
+    )
+
+
+def longest_request(settings: GatewaySettings) -> float:
+    """Seconds that a request can take."""
+    serve = settings.serve
+    return max(serve.timeout, *(task.timeout for task in serve.tasks.values()))
+
+
+def read_settings(args: Mapping[str, Any]) -> GatewaySettings:
+    """The settings that `args` hold or name. Raises ValueError."""
+    given = dict(args)
+    path = given.pop("config", None)
+    if path is not None:
+        if given:
+            raise ValueError(f"args: either config or {' and '.join(SECTIONS)}, not both")
+        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        if not isinstance(data, dict):
+            raise ValueError(f"{path} holds no keys and values (a dictionary)")
+        given = {name: data[name] for name in SECTIONS if data.get(name) is not None}
+    if not given.get("providers"):
+        raise ValueError(
+            f"no providers in {path or 'args'}: docs/gateway.md shows how to write one"
+        )
+    return GatewaySettings.model_validate(given)
