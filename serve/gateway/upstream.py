@@ -14,6 +14,7 @@ from typing import Final
 
 from serve.ask.errors import AskError, RateLimited, TimedOut
 from serve.ask.limiter_host import Permits
+from serve.ask.permit import LimiterStats
 from serve.ask.settings import Provider
 from serve.gateway.contract import Answer, Call, Target
 from serve.gateway.errors import GatewayError, ProviderDown
@@ -75,8 +76,15 @@ class Upstream:
         wait = None
         try:
             async with asyncio.timeout(ASKED_SECONDS):
-                stats = await self._providers[target.provider].permits.stats()
-                wait = max(stats.paused, stats.next_in or 0.0, 1.0)
+                wait = _room_in(await self._providers[target.provider].permits.stats())
         except TimeoutError:
             pass
         return gateway_error(RateLimited("no permit in time", retry_after=wait), target)
+
+
+def _room_in(stats: LimiterStats) -> float:
+    """Seconds until the limiter grants again; 1 where a permit has to come back first."""
+    refill = 0.0
+    if stats.rpm is not None and stats.at_once is not None:
+        refill = (1.0 - stats.at_once) * 60.0 / stats.rpm
+    return max(stats.paused, stats.next_in or 0.0, refill, 1.0)
