@@ -97,10 +97,12 @@ class MeterActor:
 
     async def _watch(self) -> None:
         """End when unused."""
-        while (left := self._used_at + self._idle_seconds - time.monotonic()) > 0:
-            await asyncio.sleep(left)
-        self._host.close()
-        ray.kill(ray.get_runtime_context().current_actor, no_restart=True)
+        while True:
+            left = self._used_at + self._idle_seconds - time.monotonic()
+            if left <= 0:
+                self._host.close()
+                ray.kill(ray.get_runtime_context().current_actor, no_restart=True)
+            await asyncio.sleep(max(left, LOST_PAUSE_SECONDS))
 
 
 class RayMeter:
