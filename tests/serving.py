@@ -13,10 +13,13 @@ _SECONDS = 30.0
 
 
 @contextmanager
-def serving(application: web.Application) -> Iterator[str]:
-    """`http://127.0.0.1:PORT`, for as long as the block lasts."""
+def serving(application: web.Application, handler_cancellation: bool = False) -> Iterator[str]:
+    """`http://127.0.0.1:PORT`, for as long as the block lasts. `handler_cancellation`: whether a
+    handler is cancelled when its client leaves."""
     loop = asyncio.new_event_loop()
-    runner = web.AppRunner(application, shutdown_timeout=0.1)
+    runner = web.AppRunner(
+        application, shutdown_timeout=0.1, handler_cancellation=handler_cancellation
+    )
 
     async def start() -> int:
         await runner.setup()

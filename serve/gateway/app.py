@@ -29,6 +29,7 @@ from serve.gateway.contract import Answer, Answered, Whole
 from serve.gateway.errors import GatewayError, UnknownUrl, WrongMethod
 from serve.gateway.gateway import Gateway
 from serve.gateway.names import Entry
+from serve.gateway.openapi import document
 from serve.gateway.request import request_id
 
 CLIENT_LEFT = 499
@@ -60,6 +61,7 @@ def build_app(gateway: Gateway) -> FastAPI:
         Route("/v1/models/{name:path}", _Told(gateway, _model(gateway)), methods=["GET"]),
         Route("/healthz", _Told(gateway, _health), methods=["GET"]),
         Route("/readyz", _Told(gateway, _ready(gateway)), methods=["GET"]),
+        Route("/openapi.json", _Told(gateway, _document(gateway)), methods=["GET"]),
     ]
     return FastAPI(
         title="fupan",
@@ -178,11 +180,18 @@ def _ready(gateway: Gateway) -> _Tell:
     return tell
 
 
+def _document(gateway: Gateway) -> _Tell:
+    told = orjson.dumps(document(VERSION, gateway.settings.serve.metrics))
+    return lambda _, __: told
+
+
 async def _refuse(request: Request, error: Exception) -> Response:
     """What the router refuses: an unknown path, another method."""
     other_method = isinstance(error, HTTPException) and error.status_code == 405
     headers = dict(getattr(error, "headers", None) or {})
     headers["x-request-id"] = request_id(request.headers.get("x-request-id"))
+    if "Allow" in headers:
+        headers["Allow"] = ", ".join(sorted(headers["Allow"].split(", ")))
     if other_method and request.method == "OPTIONS":
         return Response(status_code=204, headers=headers)
     kind = WrongMethod if other_method else UnknownUrl

@@ -1,0 +1,295 @@
+"""The OpenAPI document of the gateway.
+
+It says what the gateway itself decides; what a provider understands besides is passed through, so
+every body may have further fields. Invariant: whatever this document allows is answered with
+something that this document describes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from serve.gateway.request import MOST_CHOICES, MOST_ID, MOST_JOINED
+
+Schema = dict[str, Any]
+
+_NAME: Final[Schema] = {"type": "string", "minLength": 1}
+_COUNT: Final[Schema] = {"type": ["integer", "null"], "minimum": 1, "maximum": 2**31 - 1}
+_TOKENS: Final[Schema] = {
+    "type": "array",
+    "minItems": 1,
+    "items": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1},
+}
+
+SCHEMAS: Final[dict[str, Schema]] = {
+    "ChatRequest": {
+        "type": "object",
+        "required": ["model", "messages"],
+        "properties": {
+            "model": _NAME,
+            "messages": {
+                "type": "array",
+                "minItems": 1,
+                "items": {
+                    "type": "object",
+                    "required": ["role"],
+                    "properties": {
+                        "role": {
+                            "enum": ["developer", "system", "user", "assistant", "tool", "function"]
+                        },
+                        "content": {
+                            "type": ["string", "array", "null"],
+                            "items": {"type": "object"},
+                        },
+                    },
+                },
+            },
+            "stream": {"type": ["boolean", "null"]},
+            "n": {"type": ["integer", "null"], "minimum": 1, "maximum": MOST_CHOICES},
+            "max_tokens": _COUNT,
+            "max_completion_tokens": _COUNT,
+            "temperature": {"type": ["number", "null"], "minimum": 0, "maximum": 2},
+        },
+        "additionalProperties": True,
+    },
+    "ChatCompletion": {
+        "type": "object",
+        "required": ["choices"],
+        "properties": {
+            "choices": {"type": "array", "minItems": 1, "items": {"type": "object"}},
+            "usage": {"type": ["object", "null"]},
+        },
+    },
+    "EmbeddingRequest": {
+        "type": "object",
+        "required": ["model", "input"],
+        "properties": {
+            "model": _NAME,
+            "input": {
+                "anyOf": [
+                    {"type": "string", "minLength": 1},
+                    {
+                        "type": "array",
+                        "minItems": 1,
+                        "items": {"type": "string", "minLength": 1},
+                    },
+                    _TOKENS,
+                    {"type": "array", "minItems": 1, "items": _TOKENS},
+                ]
+            },
+            "encoding_format": {"enum": ["float", "base64"]},
+        },
+        "additionalProperties": True,
+    },
+    "Embeddings": {
+        "type": "object",
+        "required": ["data"],
+        "properties": {"data": {"type": "array", "minItems": 1, "items": {"type": "object"}}},
+    },
+    "Model": {
+        "type": "object",
+        "required": ["id", "object", "created", "owned_by"],
+        "properties": {
+            "id": _NAME,
+            "object": {"const": "model"},
+            "created": {"type": "integer"},
+            "owned_by": {"type": "string"},
+        },
+    },
+    "Models": {
+        "type": "object",
+        "required": ["object", "data"],
+        "properties": {
+            "object": {"const": "list"},
+            "data": {"type": "array", "items": {"$ref": "#/components/schemas/Model"}},
+        },
+    },
+    "Health": {
+        "type": "object",
+        "required": ["status"],
+        "properties": {
+            "status": {"enum": ["ok", "ready"]},
+            "version": {"type": "string"},
+        },
+    },
+    "Error": {
+        "type": "object",
+        "required": ["error"],
+        "properties": {
+            "error": {
+                "type": "object",
+                "required": ["message", "type", "param", "code"],
+                "properties": {
+                    "message": {"type": "string"},
+                    "type": {"type": "string"},
+                    "param": {"type": ["string", "null"]},
+                    "code": {"type": ["string", "null"]},
+                },
+            }
+        },
+    },
+}
+
+_REQUEST_ID: Final[Schema] = {
+    "x-request-id": {
+        "description": "The client's own, where it sent a sane one.",
+        "schema": {"type": "string", "maxLength": MOST_ID},
+    }
+}
+_MARKS: Final[Schema] = {
+    **_REQUEST_ID,
+    "x-fupan-cache": {
+        "schema": {"enum": ["off", "miss", "exact", "near", "semantic", "joined", "repeated"]}
+    },
+    "x-fupan-model": {"description": "Who answered.", "schema": {"type": "string"}},
+    "x-fupan-cost": {"description": "Amount and currency.", "schema": {"type": "string"}},
+}
+_RETRY: Final[Schema] = {
+    **_REQUEST_ID,
+    "retry-after": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}},
+}
+_ERRORS: Final = {
+    "400": "Something is wrong with the request; `param` says with what.",
+    "401": "No API key, or an unknown one.",
+    "403": "The key may not ask this model.",
+    "404": "There is no such model.",
+    "413": "The body is too large.",
+    "429": "A rate or the money is used up; `code` says whose.",
+    "500": "The gateway failed.",
+    "502": "The provider failed.",
+    "503": "The gateway is full or about to end, or the provider is failing.",
+    "504": "The provider took too long.",
+}
+_KEY_ERRORS: Final = ("401", "500")
+
+
+def document(version: str, metrics: bool) -> Schema:
+    """The document; `metrics`: whether `/metrics` is there."""
+    paths = {
+        "/v1/chat/completions": {"post": _chat()},
+        "/v1/embeddings": {"post": _embeddings()},
+        "/v1/models": {"get": _told("Models", "The models there are.", _KEY_ERRORS)},
+        "/v1/models/{model}": {
+            "get": {
+                **_told("Model", "One of them.", ("404", *_KEY_ERRORS)),
+                "parameters": [
+                    {"name": "model", "in": "path", "required": True, "schema": _NAME},
+                ],
+            }
+        },
+        "/healthz": {"get": _told("Health", "Whether it runs.", ("500",), open_=True)},
+        "/readyz": {
+            "get": _told("Health", "Whether to send requests.", ("500", "503"), open_=True)
+        },
+    }
+    if metrics:
+        paths["/metrics"] = {"get": _metrics()}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "fupan", "version": version},
+        "paths": paths,
+        "components": {
+            "schemas": SCHEMAS,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"key": []}, {}],
+    }
+
+
+def _chat() -> Schema:
+    return {
+        "operationId": "chat",
+        "summary": "A chat completion, whole or as server-sent events.",
+        "parameters": [*_asking(), _header("x-fupan-join", _joined())],
+        "requestBody": _body("ChatRequest"),
+        "responses": {
+            "200": {
+                "description": "The answer as the provider gave it.",
+                "headers": _MARKS,
+                "content": {
+                    "application/json": {"schema": _ref("ChatCompletion")},
+                    "text/event-stream": {"schema": {"type": "string"}},
+                },
+            },
+            **_errors(_ERRORS),
+        },
+    }
+
+
+def _embeddings() -> Schema:
+    return {
+        "operationId": "embeddings",
+        "summary": "Vectors of texts.",
+        "parameters": _asking(),
+        "requestBody": _body("EmbeddingRequest"),
+        "responses": {"200": _json("Embeddings", "The vectors.", _MARKS), **_errors(_ERRORS)},
+    }
+
+
+def _told(schema: str, summary: str, errors: tuple[str, ...], open_: bool = False) -> Schema:
+    told: Schema = {
+        "operationId": summary.rstrip(".").replace(" ", "_").lower(),
+        "summary": summary,
+        "responses": {"200": _json(schema, summary, _REQUEST_ID), **_errors(errors)},
+    }
+    return {**told, "security": []} if open_ else told
+
+
+def _metrics() -> Schema:
+    return {
+        "operationId": "metrics",
+        "summary": "Figures in Prometheus's text format.",
+        "security": [],
+        "responses": {
+            "200": {
+                "description": "The figures.",
+                "content": {"text/plain": {"schema": {"type": "string"}}},
+            },
+            **_errors(("500",)),
+        },
+    }
+
+
+def _asking() -> list[Schema]:
+    return [
+        _header("x-request-id", {"type": "string", "maxLength": MOST_ID}),
+        _header("x-fupan-task", {"type": "string"}),
+        _header("x-fupan-cache", {"type": "string"}),
+        _header("x-fupan-cache-force", {"enum": ["0", "1"]}),
+        _header("idempotency-key", {"type": "string", "maxLength": 2 * MOST_ID}),
+    ]
+
+
+def _joined() -> Schema:
+    return {
+        "type": "string",
+        "pattern": "^([1-9]|1[0-9])$",
+        "description": f"At most {MOST_JOINED}",
+    }
+
+
+def _header(name: str, schema: Schema) -> Schema:
+    return {"name": name, "in": "header", "required": False, "schema": schema}
+
+
+def _body(schema: str) -> Schema:
+    return {"required": True, "content": {"application/json": {"schema": _ref(schema)}}}
+
+
+def _json(schema: str, description: str, headers: Schema) -> Schema:
+    return {
+        "description": description,
+        "headers": headers,
+        "content": {"application/json": {"schema": _ref(schema)}},
+    }
+
+
+def _errors(statuses: Any) -> Schema:
+    return {
+        status: _json("Error", _ERRORS[status], _RETRY if status in ("429", "503") else _REQUEST_ID)
+        for status in statuses
+    }
+
+
+def _ref(schema: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{schema}"}
