@@ -1,0 +1,81 @@
+"""Who does it to whom, and from where to where.
+
+Invariant: where two questions put the same two things in the opposite order around a word of
+direction (to, into, than, 到, 比, ...), or differ only by two parts that changed places, they do
+not agree; "A and B" and "B and A" do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from serve.cache.agreement.tables import read_table
+from serve.cache.agreement.words import Word
+
+_ROLES = read_table("direction.txt")
+WINDOW = 3
+"""Words that count on each side of a mark: a name or a noun with what belongs to it."""
+LONGEST_PART = 8
+"""Words of a part that changed places with another."""
+
+
+def flows(words: Sequence[Word]) -> frozenset[tuple[str, str]]:
+    """Pairs of meanings that stand left and right of a word of direction."""
+    found: set[tuple[str, str]] = set()
+    for at, word in enumerate(words):
+        if _ROLES.get(word.text) == "mark":
+            left = [each.meaning for each in words[:at] if each.meaning][-WINDOW:]
+            right = [each.meaning for each in words[at + 1 :] if each.meaning][:WINDOW]
+            found.update((one, other) for one in left for other in right if one != other)
+    return frozenset(found)
+
+
+def opposed(one: frozenset[tuple[str, str]], other: frozenset[tuple[str, str]]) -> bool:
+    """Whether a pair goes one way in `one` and only the other way in `other`."""
+    return any(
+        (right, left) in other and (left, right) not in other and (right, left) not in one
+        for left, right in one
+    )
+
+
+def swapped(one: Sequence[Word], other: Sequence[Word]) -> bool:
+    """Whether the two differ by nothing but two parts that changed places around a third."""
+    if len(one) != len(other):
+        return False
+    a, b = [word.text for word in one], [word.text for word in other]
+    start, end = 0, len(a)
+    while start < end and a[start] == b[start]:
+        start += 1
+    while end > start and a[end - 1] == b[end - 1]:
+        end -= 1
+    a, b = a[start:end], b[start:end]
+    for first in range(1, min(LONGEST_PART, len(a) - 1) + 1):
+        if a[:first] != b[len(b) - first :]:
+            continue
+        for last in range(1, min(LONGEST_PART, len(a) - first - 1) + 1):
+            middle = a[first : len(a) - last]
+            if a[len(a) - last :] == b[:last] and middle == b[last : len(b) - first]:
+                return any(_ROLES.get(each) != "joint" for each in middle)
+    return False
+
+
+def order(words: Sequence[Word]) -> dict[str, int]:
+    """Where each name stands, leaving out those that only say where or with what, and those that
+    are joined to another (A and B)."""
+    places: dict[str, int] = {}
+    for at, word in enumerate(words):
+        if not word.strict or word.meaning[:1] in "+-?#":
+            continue
+        before = _ROLES.get(words[at - 1].text) if at else None
+        after = _ROLES.get(words[at + 1].text) if at + 1 < len(words) else None
+        if before not in ("place", "joint") and after != "joint":
+            places.setdefault(word.meaning, at)
+    return places
+
+
+def reordered(one: dict[str, int], other: dict[str, int]) -> bool:
+    """Whether two names stand in another order."""
+    both = [name for name in one if name in other]
+    return len(both) > 1 and sorted(both, key=one.__getitem__) != sorted(
+        both, key=other.__getitem__
+    )
