@@ -39,6 +39,9 @@ FIRST_GUESS: Final = 300.0
 GUESS_WEIGHT: Final = 0.05
 """Of each answer in the mean that is reserved from then on."""
 
+STREAM_TYPES: Final = ("text/event-stream", "application/octet-stream")
+"""The second is what aiohttp calls an answer that names no type."""
+
 Phase = Literal["permit", "provider", "retry"]
 
 
@@ -148,7 +151,7 @@ class OneProvider:
                 raise self._connection.wire.refusal(
                     response.status, response.headers, content, body
                 )
-            if trial.call.stream and response.content_type != "application/json":
+            if trial.call.stream and response.content_type in STREAM_TYPES:
                 return await self._stream(trial, target, lease, response, body)
             return await self._whole(trial, target, lease, response, body)
         except AskError as error:

@@ -64,12 +64,14 @@ def streaming(
     *payloads: bytes,
     raw: bytes = b"",
     then: Callable[[web.Request], Awaitable[None]] | None = None,
-    content_type: str = "text/event-stream",
+    headers: Mapping[str, str] | None = None,
 ) -> Handler:
     """Sends the payloads as events, then the bytes `raw`, and does what `then` says."""
 
     async def handler(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"content-type": content_type})
+        response = web.StreamResponse(
+            headers={"content-type": "text/event-stream", **(headers or {})}
+        )
         await response.prepare(request)
         for payload in payloads:
             await response.write(b"data: " + payload + b"\n\n")
