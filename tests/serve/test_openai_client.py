@@ -12,7 +12,11 @@ import openai
 import orjson
 import pytest
 from openai import OpenAI
-from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
+from openai.types.chat import (
+    ChatCompletionFunctionToolParam,
+    ChatCompletionMessageFunctionToolCallParam,
+    ChatCompletionMessageParam,
+)
 from pydantic import BaseModel
 
 from serve.gateway.keys import digest_of
@@ -29,13 +33,13 @@ from tests.serve.scripted_upstream import (
 )
 
 MODELS = ("simulated", "other")
-KEYS = {
+KEYS: dict[str, dict[str, Any]] = {
     "fp-client": {"name": "client", "tenant": "team"},
     "fp-narrow": {"name": "narrow", "tenant": "team", "models": ["other"]},
     "fp-rare": {"name": "rare", "tenant": "team", "rpm": 1},
 }
 SAID: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Say hello."}]
-TOOL: ChatCompletionToolParam = {
+TOOL: ChatCompletionFunctionToolParam = {
     "type": "function",
     "function": {
         "name": "weather",
@@ -44,7 +48,7 @@ TOOL: ChatCompletionToolParam = {
         "strict": True,
     },
 }
-CALLED = [
+CALLED: list[ChatCompletionMessageFunctionToolCallParam] = [
     {
         "id": "call_1",
         "type": "function",
@@ -130,7 +134,7 @@ def test_tools_go_both_ways_as_they_are(client: OpenAI, upstream: Upstream) -> N
         model="simulated",
         messages=[
             *SAID,
-            {"role": "assistant", "content": None, "tool_calls": CALLED},  # type: ignore[typeddict-item]
+            {"role": "assistant", "content": None, "tool_calls": CALLED},
             {"role": "tool", "tool_call_id": "call_1", "content": "rain"},
         ],
         tools=[TOOL],
