@@ -24,8 +24,9 @@ LONGEST = 1_000
 is found: what differs may be any small part of it."""
 CANDIDATES = 4
 """Questions compared in one search, the nearest first."""
-ENTRY_BYTES = 2_500
-"""What a question takes beside its text: mostly its places in eight bands."""
+ENTRY_BYTES = 1_600
+"""What a question takes beside its text, mostly its places in eight bands: measured with CPython
+3.11, 680 where 3,000 questions share a partition, 1,530 where each has its own."""
 
 
 class _Question(NamedTuple):
