@@ -6,23 +6,27 @@ everything is in this process.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 
+from serve.ask.errors import Misconfigured
 from serve.ask.limiter_host import InProcessPermits, Permits
 from serve.ask.settings import Provider
 from serve.cache.caches import Caches
-from serve.cache.store import MemoryStore
+from serve.cache.near import NearIndex
+from serve.cache.redis_store import RedisStore
+from serve.cache.store import MemoryStore, Store
 from serve.gateway.admission import Admission
-from serve.gateway.flights import Flights
 from serve.gateway.gateway import Gateway
 from serve.gateway.keys import KeyRing
 from serve.gateway.meter import LocalMeter, Meter, state_folder
 from serve.gateway.names import Names
-from serve.gateway.recall import Recall
-from serve.gateway.repeats import Repeats
-from serve.gateway.settings import GatewaySettings
+from serve.gateway.settings import GatewaySettings, ServeSettings
 from serve.gateway.upstream import Upstream
+
+INDEX_SHARE = 8
+"""The index of questions takes at most this part of what answers may take."""
 
 PermitsOf = Callable[[Provider], Permits]
 
@@ -41,14 +45,34 @@ def build_gateway(
     """A gateway that is not started yet. `permits`: the limiter of each provider; `meter`: of the
     keys, None: one of this process. Raises Misconfigured."""
     caching = settings.serve.cache
-    store = MemoryStore(caching.bytes, time.monotonic)
-    flights = Flights()
+    near = NearIndex(caching.bytes // INDEX_SHARE, time.monotonic)
+    store = _store(settings.serve)
     return Gateway(
         settings,
         names=Names(settings),
         keys=KeyRing.load(settings.serve),
-        recall=Recall(Caches(caching, store, None, None), flights, Repeats(store, flights)),
+        caches=Caches(caching, store, near, None),
+        store=store,
         upstream=Upstream(settings.providers, permits),
         admission=Admission(settings.serve.admission),
         meter=meter or LocalMeter(state_folder(settings.serve.state)),
     )
+
+
+def _store(settings: ServeSettings) -> Store:
+    """Where answers are kept: in the Redis that is named, else in this process."""
+    memory = MemoryStore(settings.cache.bytes, time.monotonic)
+    url = settings.redis
+    if settings.redis_env is not None:
+        url = os.environ.get(settings.redis_env)
+        if not url:
+            raise Misconfigured(
+                f"the environment variable {settings.redis_env} (serve.redis_env) is not set. Set "
+                "it to the URL of a Redis"
+            )
+    if url is None:
+        return memory
+    try:
+        return RedisStore(url, memory)
+    except ValueError as error:
+        raise Misconfigured(f"serve.redis or serve.redis_env: {error}") from None

@@ -15,6 +15,8 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
 
+from serve.cache.caches import Caches
+from serve.cache.store import Store
 from serve.gateway.admission import Admission, Turn, Visit
 from serve.gateway.bound import most_cost, most_tokens
 from serve.gateway.charge import Charge
@@ -51,7 +53,8 @@ class Gateway:
         *,
         names: Names,
         keys: KeyRing,
-        recall: Recall,
+        caches: Caches,
+        store: Store,
         upstream: Upstream,
         admission: Admission,
         meter: Meter,
@@ -61,9 +64,9 @@ class Gateway:
         self.clock = clock
         self._names = names
         self._keys = keys
-        self._recall = recall
+        self._recall = Recall(caches, store, self._live)
         self._upstream = upstream
-        self._admission = admission
+        self.admission = admission
         self._meter = meter
         self._tasks = tasks_of(settings.serve.tasks)
         self._started = False
@@ -74,7 +77,7 @@ class Gateway:
 
     def drain(self) -> None:
         """Take no new ones; those in flight are answered."""
-        self._admission.drain()
+        self.admission.drain()
 
     async def aclose(self) -> None:
         """End what is left and close all connections."""
@@ -85,7 +88,7 @@ class Gateway:
 
     def check_ready(self) -> None:
         """Raises Draining unless it takes requests."""
-        if self._admission.draining:
+        if self.admission.draining:
             raise Draining("This replica is about to end: ask another one.", retry_after=1)
         if not self._started:
             raise Draining("This replica has not started yet.", retry_after=1)
@@ -93,7 +96,7 @@ class Gateway:
     def visit(self) -> Visit:
         """Somebody comes to ask a model; ends with the last byte of the answer. Raises Draining and
         Overloaded."""
-        return self._admission.visit()
+        return self.admission.visit()
 
     async def chat(self, client: Client, visit: Visit) -> Answer:
         """`POST /v1/chat/completions`."""
@@ -181,7 +184,7 @@ class Gateway:
                 tokens = most_tokens(call)
                 cost = most_cost(call, self.settings.providers) if key.max_spend else None
                 charge = await held.enter_async_context(Charge(self._meter, key, tokens, cost))
-            turn = self._admission.turn()
+            turn = self.admission.turn()
             held.callback(turn.end)
             queued = await self._wait(turn, since + call.timeout)
             answer = await self._upstream.ask(call, call.targets, since)
@@ -192,6 +195,9 @@ class Gateway:
                 held.push_async_callback(answer.aclose)
                 return Stream(Held(answer.events, held.pop_all()), answer.about)
             return answer
+
+    async def _live(self, call: Call) -> Answer:
+        return await self._ask(call, None, self.clock())
 
     async def _wait(self, turn: Turn, until: float) -> float:
         """Wait for a turn; the seconds that took. Raises Overloaded."""
