@@ -9,6 +9,7 @@ slowest reader sets the pace.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -23,6 +24,8 @@ Work = Callable[[], Awaitable[Answer]]
 TOO_LATE = "The provider gave no complete answer within the time of this request."
 FAILED = "The gateway failed in the middle of this answer."
 ENDED = "The gateway ended this request before it had its answer. Send it again."
+
+_LOG = logging.getLogger(__name__)
 
 
 class Flight:
@@ -92,7 +95,7 @@ class Flight:
         except Exception as error:
             self._fail(error)
             if not isinstance(error, GatewayError):
-                raise
+                _LOG.exception("a request that may be shared failed")
         finally:
             self._on_shut(self)
             self.end()
@@ -123,6 +126,8 @@ class Flight:
 
     def _drop(self) -> None:
         """Forget what all readers have read; nobody comes any more."""
+        if self.waiting > len(self._readers):
+            return  # somebody was told of the answer and has not begun to read it
         everything = self._dropped + len(self._events)
         read = min((reader.at for reader in self._readers), default=everything)
         gone = self._events[: read - self._dropped]
@@ -144,6 +149,7 @@ class Flight:
 
     def _leave(self) -> None:
         self.waiting -= 1
+        self._moved.set()
         if self.waiting == 0 and not self._over:
             self._on_left(self)
 
@@ -189,7 +195,6 @@ class Reader:
         """Leave; harmless to repeat."""
         if self in self._flight._readers:
             self._flight._readers.discard(self)
-            self._flight._moved.set()
             self._flight._leave()
 
     def _complete(self) -> None:

@@ -63,7 +63,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 def test_what_decides_nothing_is_left_out() -> None:
     plain = place_of(a_call())
-    free = {
+    free: dict[str, Any] = {
         "stream_options": {"include_usage": True},
         "user": "someone",
         "safety_identifier": "hash",
