@@ -1,0 +1,89 @@
+"""A stream that is kept while it passes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import orjson
+
+from serve.ask.contract import Usage
+from serve.gateway.contract import Answered, Stream
+from serve.gateway.events import cut
+from serve.gateway.tee import Tee
+from tests.serve.cache_calls import an_answer
+
+USAGE = {
+    "prompt_tokens": 20,
+    "completion_tokens": 3,
+    "total_tokens": 23,
+    "prompt_tokens_details": {"cached_tokens": 5},
+}
+WITHOUT = {name: value for name, value in orjson.loads(an_answer()).items() if name != "usage"}
+
+
+class Told:
+    """What the tee said, and when."""
+
+    def __init__(self) -> None:
+        self.told: list[bytes | None] = []
+
+    async def then(self, body: bytes) -> None:
+        self.told.append(body)
+
+    async def failed(self) -> None:
+        self.told.append(None)
+
+    def tee(self, events: list[bytes], most: int = 10_000) -> Tee:
+        async def stream() -> AsyncIterator[bytes]:
+            for event in events:
+                yield event
+
+        return Tee(Stream(stream(), Answered(usage=Usage(20, 3, 5))), most, self.then, self.failed)
+
+
+EVENTS = cut(orjson.dumps(WITHOUT), include_usage=False)
+
+
+async def test_the_whole_is_kept_before_its_last_event_passes() -> None:
+    told, passed = Told(), []
+    tee = told.tee(EVENTS)
+    async for event in tee:
+        if event == b"data: [DONE]\n\n":
+            assert len(told.told) == 1
+        passed.append(event)
+    await tee.aclose()
+    assert passed == EVENTS
+    (body,) = told.told
+    assert body is not None
+    assert orjson.loads(body) == {**WITHOUT, "usage": USAGE}
+
+
+async def test_shown_usage_stays() -> None:
+    told = Told()
+    async for _ in told.tee(cut(an_answer(), include_usage=True)):
+        pass
+    (body,) = told.told
+    assert body is not None
+    assert orjson.loads(body) == orjson.loads(an_answer())
+
+
+async def test_what_is_not_whole_is_not_kept() -> None:
+    error = b'data: {"error": {"message": "cut"}}\n\n'
+    for events in (EVENTS[:-1], [*EVENTS[:1], error], [*EVENTS[:1], error, EVENTS[-1]], []):
+        told = Told()
+        tee = told.tee(events)
+        assert [event async for event in tee] == events
+        await tee.aclose()
+        assert told.told == [None]
+
+
+async def test_what_is_left_early_or_too_large_is_not_kept() -> None:
+    told = Told()
+    tee = told.tee(EVENTS)
+    await anext(tee)
+    await tee.aclose()
+    await tee.aclose()
+    assert told.told == [None]
+    told = Told()
+    assert [event async for event in told.tee(EVENTS, most=100)] == EVENTS
+    assert told.told == [None]
