@@ -57,6 +57,7 @@ def build_app(gateway: Gateway) -> FastAPI:
     routes: list[BaseRoute] = [
         Route("/v1/chat/completions", _Asked(gateway, gateway.chat), methods=["POST"]),
         Route("/v1/embeddings", _Asked(gateway, gateway.embeddings), methods=["POST"]),
+        Route("/v1/analyze", _Asked(gateway, gateway.analyze), methods=["POST"]),
         Route("/v1/models", _Told(gateway, _models(gateway)), methods=["GET"]),
         Route("/v1/models/{name:path}", _Told(gateway, _model(gateway)), methods=["GET"]),
         Route("/healthz", _Told(gateway, _health), methods=["GET"]),

@@ -12,12 +12,14 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from serve.cache.caches import Caches
 from serve.cache.store import Store
 from serve.gateway.admission import Admission, Turn, Visit
+from serve.gateway.analyze import Analyst, read_document
 from serve.gateway.bound import most_cost, most_tokens
 from serve.gateway.charge import Charge
 from serve.gateway.client import Client
@@ -68,6 +70,7 @@ class Gateway:
         self._upstream = upstream
         self.admission = admission
         self._meter = meter
+        self._analyst = Analyst(settings)
         self._tasks = tasks_of(settings.serve.tasks)
         self._started = False
 
@@ -117,6 +120,25 @@ class Gateway:
         check_embeddings(body, self.settings.serve.admission.array)
         call = self._call("embeddings", client, key, body, embedding_tokens(body["input"]))
         return await self._answer(call, key, client.since)
+
+    async def analyze(self, client: Client, visit: Visit) -> Answer:
+        """`POST /v1/analyze`: several chats about one document, each on its own."""
+        key = self._key(client)
+        document = read_document(
+            read_object(await visit.read(client.headers, client.body())),
+            self._analyst.default_model,
+        )
+
+        async def ask(body: Mapping[str, Any], part: str) -> Answer:
+            call = self._call("chat/completions", client, key, body, chat_tokens(body))
+            if call.idempotency_key is not None:
+                call = replace(call, idempotency_key=f"{call.idempotency_key} {part}")
+            return await self._answer(call, key, client.since)
+
+        about = {"messages": [{"role": "user", "content": document.text}]}
+        return await self._analyst.analyze(
+            document, self._names.resolve(document.model, about), ask
+        )
 
     def models(self, client: Client) -> list[Entry]:
         """`GET /v1/models`: the names that the client may ask for."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from serve.gateway.analysis import KINDS, PARTS
 from serve.gateway.request import MOST_CHOICES, MOST_ID, MOST_JOINED
 
 Schema = dict[str, Any]
@@ -85,6 +86,35 @@ SCHEMAS: Final[dict[str, Schema]] = {
         "type": "object",
         "required": ["data"],
         "properties": {"data": {"type": "array", "minItems": 1, "items": {"type": "object"}}},
+    },
+    "Document": {
+        "type": "object",
+        "required": ["text"],
+        "properties": {
+            "text": {"type": "string", "minLength": 1, "pattern": "\\S"},
+            "kind": {"enum": [*KINDS, None]},
+            "language": {"enum": ["zh", "en", "auto", None]},
+            "model": _NAME,
+            "parts": {
+                "type": ["array", "null"],
+                "minItems": 1,
+                "items": {"enum": list(PARTS)},
+            },
+        },
+        "additionalProperties": False,
+    },
+    "Analysis": {
+        "type": "object",
+        "required": ["object", "model", "language", "errors", "usage"],
+        "properties": {
+            "object": {"const": "analysis"},
+            "model": {"type": "string"},
+            "language": {"enum": ["zh", "en"]},
+            "errors": {"type": "object"},
+            "usage": {"type": "object"},
+            "cost": {"type": ["string", "null"]},
+            "currency": {"type": ["string", "null"]},
+        },
     },
     "Model": {
         "type": "object",
@@ -168,6 +198,7 @@ def document(version: str, metrics: bool) -> Schema:
     paths = {
         "/v1/chat/completions": {"post": _chat()},
         "/v1/embeddings": {"post": _embeddings()},
+        "/v1/analyze": {"post": _analyze()},
         "/v1/models": {"get": _told("Models", "The models there are.", _KEY_ERRORS)},
         "/v1/models/{model}": {
             "get": {
@@ -223,6 +254,16 @@ def _embeddings() -> Schema:
         "parameters": _asking(),
         "requestBody": _body("EmbeddingRequest"),
         "responses": {"200": _json("Embeddings", "The vectors.", _MARKS), **_errors(_ERRORS)},
+    }
+
+
+def _analyze() -> Schema:
+    return {
+        "operationId": "analyze",
+        "summary": "What a document says: keywords, summary, difficulty and a retrospective.",
+        "parameters": _asking(),
+        "requestBody": _body("Document"),
+        "responses": {"200": _json("Analysis", "What was found.", _MARKS), **_errors(_ERRORS)},
     }
 
 

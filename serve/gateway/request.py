@@ -18,6 +18,10 @@ MOST_ID = 128
 """Characters of a request id that is taken over from the client."""
 MOST_CHOICES = 128
 """Of one request, as OpenAI has it."""
+MOST_TOKENS = 2**31 - 1
+"""Of an answer: more than any model gives, and few enough to reckon with."""
+DEEPEST = 254
+"""Levels of nesting that orjson writes."""
 MOST_JOINED = 16
 """Tokens that one event of a stream carries at most; see `ServeSettings.join_tokens`."""
 
@@ -75,7 +79,19 @@ def read_object(raw: bytes) -> dict[str, Any]:
         ) from error
     if not isinstance(body, dict):
         raise BadRequest("The body of your request is JSON but no object. Send one JSON object.")
+    if raw.count(b"[") + raw.count(b"{") > DEEPEST:
+        _check_depth(body)
     return body
+
+
+def _check_depth(body: dict[str, Any]) -> None:
+    """Raises BadRequest for what can be read but not written again, to be sent on."""
+    try:
+        orjson.dumps(body)
+    except orjson.JSONEncodeError:
+        raise BadRequest(
+            f"The body of your request is nested deeper than {DEEPEST} levels."
+        ) from None
 
 
 def check_chat(body: Mapping[str, Any]) -> None:
@@ -102,8 +118,8 @@ def check_chat(body: Mapping[str, Any]) -> None:
     if options is not None:
         _check_stream_options(options, bool(stream))
     _check_count(body, "n", MOST_CHOICES)
-    _check_count(body, "max_tokens", None)
-    _check_count(body, "max_completion_tokens", None)
+    _check_count(body, "max_tokens", MOST_TOKENS)
+    _check_count(body, "max_completion_tokens", MOST_TOKENS)
     temperature = body.get("temperature")
     if temperature is not None and (
         isinstance(temperature, bool) or not isinstance(temperature, int | float)
@@ -183,16 +199,15 @@ def _check_stream_options(options: object, stream: bool) -> None:
         raise _wrong_type("stream_options.include_usage", "a boolean", include)
 
 
-def _check_count(body: Mapping[str, Any], name: str, most: int | None) -> None:
+def _check_count(body: Mapping[str, Any], name: str, most: int) -> None:
     value = body.get(name)
     if value is None:
         return
     if not _is_number(value):
         raise _wrong_type(name, "an integer", value)
-    if value < 1 or (most is not None and value > most):
-        bounds = f"from 1 to {most}" if most is not None else "of 1 or more"
+    if not 1 <= value <= most:
         raise BadRequest(
-            f"Invalid '{name}': send an integer {bounds}.",
+            f"Invalid '{name}': send an integer from 1 to {most}.",
             param=name,
             code="integer_below_min_value" if value < 1 else "integer_above_max_value",
         )
