@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 Tier = Literal["fast", "balanced", "powerful"]
@@ -37,6 +38,8 @@ POWERFUL_POINTS = 5
 two of them, or one with code or mathematics, make a text hard; a proof is so by itself."""
 LOOKED_AT = 4_000
 """Characters that are judged at the start of a text and at its end: what is asked stands there."""
+_LINES_KEPT = 256
+"""Lines whose words are remembered: at most 8 MB, since none is longer than twice LOOKED_AT."""
 FOLLOW_UP_WORDS = 6
 """A last message of fewer words ("and why?", "go on") is judged with the one before."""
 
@@ -63,9 +66,10 @@ class _Terms:
 
     def points(self, text: str, words: Set[str], chinese: bool) -> int:
         """For `text` in lower case and the words in it. `chinese`: whether it has any."""
-        found = len(self._words & words) + sum(phrase in text for phrase in self._phrases)
+        # Lists: a generator would take half as long again, and every request is routed.
+        found = len(self._words & words) + sum([phrase in text for phrase in self._phrases])
         if chinese:
-            found += sum(term in text for term in self._chinese)
+            found += sum([term in text for term in self._chinese])
         return min(self._most, self._first + (found - 1) * self._further) if found else 0
 
 
@@ -200,7 +204,9 @@ def _route(text: str, around: str) -> Route:
         "structure": 2 if listed else 0,
     }
     questions, turns = len(_QUESTION.findall(text)), len(_TURN.findall(text))
-    different = _different(words | set(_WORD.findall(around.lower())))
+    own = set(text.splitlines())
+    beside = [_words_of(line) for line in around.splitlines() if line not in own]
+    different = _different(words.union(*beside))
     bulk: dict[Reason, int] = {
         "task": _TASK.points(lower, words, chinese),
         "questions": min(3, max(0, questions - 1)),
@@ -211,6 +217,12 @@ def _route(text: str, around: str) -> Route:
         weightiest = max(bulk, key=lambda name: bulk[name])
         bulk = {weightiest: POWERFUL_POINTS - 1}
     return _decide(asked | bulk)
+
+
+@lru_cache(maxsize=_LINES_KEPT)
+def _words_of(line: str) -> frozenset[str]:
+    """The words of a line: of a system message, or of what was said before, which comes again."""
+    return frozenset(_WORD.findall(line.lower()))
 
 
 def _length_points(words: int, question: bool) -> int:
@@ -238,8 +250,9 @@ def _has_formula(text: str) -> bool:
 
 def _is_machine(text: str) -> bool:
     """Whether a program wrote it: nothing in it is a request."""
-    head = _MACHINE_HEAD.match(text)
-    return bool(head) or len(_FIELD.findall(text)) >= _MACHINE_FIELDS
+    if _MACHINE_HEAD.match(text):
+        return True
+    return text.count("=") >= _MACHINE_FIELDS and len(_FIELD.findall(text)) >= _MACHINE_FIELDS
 
 
 def _different(words: Set[str]) -> int:
