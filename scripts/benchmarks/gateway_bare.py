@@ -1,7 +1,8 @@
 """What the gateway is held against: a FastAPI application that passes a request on with aiohttp and
-does nothing else."""
+does nothing else.
 
-from __future__ import annotations
+Annotations are evaluated here: FastAPI could not find their names in a class that was pickled.
+"""
 
 import aiohttp
 from fastapi import FastAPI, Request, Response

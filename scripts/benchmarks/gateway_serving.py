@@ -21,13 +21,15 @@ import orjson
 
 from scripts.benchmarks.gateway_upstream import HOST, free_port
 from scripts.benchmarks.memory import alive, process_tree
+from scripts.benchmarks.workload import environment
 
 Ingress = Literal["default", "fast"]
 
 BARE = "bare"
 """The application that only passes on, and where it is."""
 _ROOT = Path(__file__).resolve().parents[2]
-_START_SECONDS = 180.0
+_ENVIRONMENT = {"PYTHONPATH": str(_ROOT), "RAY_USAGE_STATS_ENABLED": "0"}
+_START_SECONDS = 90.0
 _END_SECONDS = 30.0
 _LOOK_SECONDS = 0.1
 _TAIL = 3000
@@ -91,7 +93,7 @@ class Serving:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", self._module, orjson.dumps(self._told).decode()],
                 cwd=_ROOT,
-                env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0", **self._environment},
+                env={**environment(), **_ENVIRONMENT, **self._environment},
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
