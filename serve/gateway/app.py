@@ -120,10 +120,10 @@ class _Asked(_Endpoint):
         with self._gateway.visit() as visit:
             answer = await self._ask(client, visit)
             if isinstance(answer, Whole):
-                await client.send(200, answer.body, [JSON, *_marks(answer.about, whole=True)])
+                await client.send(200, answer.body, [JSON, *_marks(answer.about)])
                 return
             try:
-                await client.send_stream(answer, _marks(answer.about, whole=False))
+                await client.send_stream(answer, _marks(answer.about))
             finally:
                 await answer.aclose()
 
@@ -139,13 +139,13 @@ class _Told(_Endpoint):
         await client.send(200, self._tell(client, scope["path_params"]), [JSON])
 
 
-def _marks(about: Answered, whole: bool) -> list[tuple[bytes, bytes]]:
+def _marks(about: Answered) -> list[tuple[bytes, bytes]]:
     """Who answered, out of which cache, for how much. What a stream costs is not known when it
-    begins."""
+    begins, unless it is kept."""
     marks = [(b"x-fupan-cache", about.cache.encode())]
     if about.target is not None:
         marks.append((b"x-fupan-model", quote(str(about.target), safe="/:@+-._").encode()))
-    if whole and about.cost is not None:
+    if about.cost is not None:
         marks.append((b"x-fupan-cost", f"{about.cost:f} {about.currency or ''}".strip().encode()))
     return marks
 
