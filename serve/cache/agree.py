@@ -1,9 +1,10 @@
 """Whether two questions that look alike ask the same, as far as code can tell: pure.
 
 Invariant: in doubt they do not. Two questions that agree have the same numbers in the same order,
-the same names, quotations and text to work on, the same negations, ask for the same kind of thing
-(who, when, how many, ...), stand on the same side of opposites (increase or decrease), go in the
-same direction (from A to B), and neither says a word of its own where the other says another.
+the same names, quotations and text to work on, and the same negations; they ask for the same kind
+of thing (who, when, how many, yes or no, ...), stand on the same side of opposites (increase or
+decrease) and go in the same direction (from A to B); and neither says a word of its own where the
+other says another.
 
 It is the last word on what the near and the semantic cache found: those measure how alike two
 texts are, and "from Paris to Lyon" is very much like "from Lyon to Paris".
@@ -14,14 +15,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from serve.cache.agreement import direction
-from serve.cache.agreement.tables import may_miss
+from serve.cache.agreement.tables import MODAL, NEGATES, NUMBER, PERSON, may_miss
 from serve.cache.agreement.words import Word, read_words
+
+_YES_OR_NO = "?yes"
+_MUST = "&must"
+_SHOULD = "&should"
+_CAN = "&can"
+_NO_WORDS = (NUMBER, NEGATES, PERSON, MODAL)
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What two questions must agree in. `words`: the meanings of all words that have one;
     `strict`: those that the other question must have too; `said`: all words in their order;
-    `data`: the text to work on."""
+    `data`: the text to work on; `flows`, `order`: see `direction.py`."""
 
     said: tuple[Word, ...]
     data: str
@@ -29,6 +37,8 @@ class Reading:
     strict: frozenset[str]
     numbers: tuple[str, ...]
     negations: int
+    persons: frozenset[str]
+    modals: frozenset[str]
     flows: frozenset[tuple[str, str]]
     order: dict[str, int]
 
@@ -36,13 +46,16 @@ class Reading:
 def reading(text: str) -> Reading:
     """What `text` says that matters."""
     words, data = read_words(text)
+    said = [word for word in words if word.meaning]
     return Reading(
         said=tuple(words),
         data=data,
-        words=frozenset(w.meaning for w in words if w.meaning and w.meaning[0] not in "#!"),
-        strict=frozenset(w.meaning for w in words if w.strict and w.meaning[0] != "#"),
-        numbers=tuple(w.meaning for w in words if w.meaning[:1] == "#"),
-        negations=sum(w.meaning == "!" for w in words),
+        words=frozenset([w.meaning for w in said if w.meaning[0] not in _NO_WORDS]),
+        strict=frozenset([w.meaning for w in said if w.strict and w.meaning[0] != NUMBER]),
+        numbers=tuple([w.meaning for w in said if w.meaning[0] == NUMBER]),
+        negations=sum([w.meaning == NEGATES for w in said]),
+        persons=frozenset([w.meaning for w in said if w.meaning[0] == PERSON]),
+        modals=frozenset([w.meaning for w in said if w.meaning[0] == MODAL]),
         flows=direction.flows(words),
         order=direction.order(words),
     )
@@ -55,15 +68,40 @@ def agrees(a: str, b: str) -> bool:
 
 def agree(one: Reading, other: Reading) -> bool:
     """The same of what was read."""
-    if one.numbers != other.numbers or one.negations != other.negations or one.data != other.data:
-        return False
-    if not one.strict <= other.words or not other.strict <= one.words:
-        return False
-    ours, theirs = one.words - other.words, other.words - one.words
-    if (ours and theirs) or not all(map(may_miss, ours or theirs)):
-        return False
-    return not (
-        direction.opposed(one.flows, other.flows)
-        or direction.swapped(one.said, other.said)
-        or direction.reordered(one.order, other.order)
+    return (
+        one.numbers == other.numbers
+        and one.negations == other.negations
+        and one.data == other.data
+        and one.strict <= other.words
+        and other.strict <= one.words
+        and _same_mood(one, other)
+        and _same_words(one.words, other.words)
+        and bool(one.words & other.words or one.numbers)
+        and not direction.opposed(one.flows, other.flows)
+        and not direction.swapped(one.said, other.said)
+        and not direction.reordered(one.order, other.order)
     )
+
+
+def _same_words(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether neither says a word where the other says another, nor one that makes it narrower."""
+    ours, theirs = one - other, other - one
+    return not (ours and theirs) and all(map(may_miss, ours or theirs))
+
+
+def _same_mood(one: Reading, other: Reading) -> bool:
+    """Whether both are about the same person, and about what can, should or must be. What is
+    answered by yes or no depends on the latter; elsewhere it is often left unsaid."""
+    if _apart(one.persons, other.persons):
+        return False
+    if _YES_OR_NO in one.strict:
+        return one.modals == other.modals
+    return not _apart(_possible_or_right(one.modals), _possible_or_right(other.modals))
+
+
+def _possible_or_right(modals: frozenset[str]) -> frozenset[str]:
+    return frozenset(_SHOULD if each == _MUST else each for each in modals & {_CAN, _SHOULD, _MUST})
+
+
+def _apart(one: frozenset[str], other: frozenset[str]) -> bool:
+    return bool(one) and bool(other) and one.isdisjoint(other)

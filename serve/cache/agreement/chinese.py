@@ -14,13 +14,19 @@ _TABLE = read_table("chinese.txt")
 LONGEST = max(map(len, _TABLE))
 """Characters of the longest word."""
 DIGITS = "零〇一二三四五六七八九十百千万亿两半"
+_PLACES = frozenset("上下")
+"""Characters that say no more than "in" behind a name (Linux 上, Linux 下)."""
 _ORDINAL = frozenset("第周期拜")
 """Characters behind which even a lone 一 counts (第一, 周一, 星期一, 礼拜一)."""
 
 
-def words(run: str) -> Iterator[tuple[str, str]]:
-    """The words of a run of Chinese characters and their meanings; a numeral's meaning is "#"."""
+def words(run: str, after_name: bool = False) -> Iterator[tuple[str, str]]:
+    """The words of a run of Chinese characters and their meanings; a numeral's meaning is "#".
+    `after_name`: it follows a Latin word."""
     at, end = 0, len(run)
+    if after_name and run[0] in _PLACES:
+        yield run[0], ""
+        at = 1
     while at < end:
         for size in range(min(LONGEST, end - at), 1, -1):
             word = run[at : at + size]
@@ -41,7 +47,7 @@ def words(run: str) -> Iterator[tuple[str, str]]:
                 at = stop
                 continue
             if run[at + 1 : at + 2] in ("不", "没") and run[at + 2 : at + 3] == first:
-                yield run[at : at + 3], ""  # 去不去, 有没有: asks, does not negate
+                yield run[at : at + 3], f"?yes|{_TABLE.get(first) or first}"  # 去不去: asks
                 at += 3
                 continue
             yield first, _TABLE.get(first, first)

@@ -11,7 +11,24 @@ from functools import lru_cache
 from serve.cache.agreement.tables import NEGATES, read_table
 
 MEANINGS = read_table("english.txt")
-PHRASE_STARTS = frozenset(phrase.split(" ", 1)[0] for phrase in MEANINGS if " " in phrase)
+AUXILIARIES = frozenset(
+    (
+        *("is", "are", "was", "were", "am", "do", "does", "did", "can", "could", "should", "shall"),
+        *("will", "would", "has", "had", "may", "might", "must", "isn't", "aren't", "doesn't"),
+        *("don't", "didn't", "can't", "wasn't", "won't"),
+    )
+)
+"""What a question that is answered by yes or no begins with."""
+REQUESTS = frozenset(
+    (
+        *("please", "kindly", "can you", "could you", "would you", "will you"),
+        *("can you please", "could you please"),
+    )
+)
+"""What a request begins with, beside the start of a sentence."""
+PHRASES = {phrase: what for phrase, what in MEANINGS.items() if " " in phrase}
+STARTS = frozenset(phrase.rsplit(" ", 1)[0] for phrase in PHRASES)
+"""What stands before the last word of a phrase."""
 
 
 @lru_cache(maxsize=8_192)

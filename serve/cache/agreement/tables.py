@@ -3,9 +3,19 @@
 Invariant: the tables hold closed classes of the language (function words, ways to ask, negations,
 opposites) and everyday synonyms, never names: what they do not know is what a question is about.
 
-A line is `meaning: word, phrase, ...`; a meaning may have several lines. `silent` says nothing that
-changes an answer, `negates` negates, `?x` asks for x, `+x` and `-x` are opposites, `~x` may be
-left out (what to do where only one thing can be done), any other meaning is what synonyms share.
+A line is `meaning: word, phrase, ...`; a meaning may have several lines. Meanings are
+
+    silent    says nothing that changes an answer
+    frame     the same where a request begins with it (explain, list, ...), else a word like others
+    negates   not, without, except, ...
+    ?x        asks for x; `?yes` for yes or no
+    &x        can, should, must, will
+    @x        whose: mine, yours, ...
+    +x, -x    opposites
+    ~x        may be left out: what to do where only one thing can be done
+    x         what synonyms share
+
+and `?yes|&can` is two of them.
 """
 
 from __future__ import annotations
@@ -14,7 +24,11 @@ from importlib.resources import files
 
 SILENT = ""
 NEGATES = "!"
-_WRITTEN = {"silent": SILENT, "negates": NEGATES}
+FRAME = "^"
+NUMBER = "#"
+PERSON = "@"
+MODAL = "&"
+_WRITTEN = {"silent": SILENT, "negates": NEGATES, "frame": FRAME}
 
 
 def read_table(name: str) -> dict[str, str]:

@@ -8,25 +8,30 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import NamedTuple
 
 from serve.cache.agreement import chinese, english, numbers
-from serve.cache.agreement.tables import is_strict
+from serve.cache.agreement.tables import FRAME, SILENT, is_strict
 
 _CJK = r"\u3400-\u9fff"
 _LETTER = rf"[^\W\d{_CJK}]"
 _INNER = rf"[^\W{_CJK}]"
 _TOKEN = re.compile(
-    rf"""(?P<quote>```.+?```|`[^`]+`|"[^"]+"|“[^”]+”|«[^»]+»|「[^」]+」|『[^』]+』|《[^》]+》
+    rf"""(?P<latin>[.@/]?{_LETTER}{_INNER}*(?:[-./'’@&_]+{_INNER}+)*[+\#]*)
+      |(?P<space>[\s.,;?!，。？！；、…·()（）\[\]{{}}—–_\-/|\\&]+)
+      |(?P<quote>```.+?```|`[^`]+`|"[^"]+"|“[^”]+”|«[^»]+»|「[^」]+」|『[^』]+』|《[^》]+》
           |‘[^’]+’|(?<![^\s(])'[^']+'(?!\w))
       |(?P<number>\d+(?:[.,:/-]\d+)*)
       |(?P<chinese>[{_CJK}]+)
-      |(?P<latin>[.@/]?{_LETTER}{_INNER}*(?:[-./'’@&_]+{_INNER}+)*[+\#]*)
-      |(?P<data>[:：\n])
-      |(?P<silent>[\s.,;?!，。？！；、…·()（）\[\]{{}}—–_\-/|\\&]+|["'`“”‘’«»「」『』《》])
+      |(?P<data>:)
+      |(?P<mark>["'`“”‘’«»「」『』《》])
       |(?P<other>.)""",
     re.VERBOSE | re.DOTALL,
 )
+_NARROW = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)} | {0x3000: 0x20}
+"""Full-width forms of ASCII. Other forms stay: x² is not x2."""
+_JOINTS = str.maketrans("", "", "'-")
 _SENTENCE_ENDS = frozenset(".?!;。？！；…")
 _SIGNED = re.compile(r"(?<=\s)[-/&](?=\s)|(?<![^\s(=,])-(?=\d)")
 TEXTUAL = frozenset(("translate", "rewrit", "proofread", "paraphras", "classify", "rephras", "润"))
@@ -43,6 +48,10 @@ class Word(NamedTuple):
     strict: bool
 
 
+_CAPITAL = frozenset(("i", "i'm", "i'd", "i'll", "i've"))
+_YES = Word("", "?yes", True)
+
+
 class Words(NamedTuple):
     """The words of a question, and what follows its first colon or line, to the letter."""
 
@@ -54,7 +63,7 @@ def read_words(text: str) -> Words:
     """`text` as words."""
     text = text.strip()
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
+        text = unicodedata.normalize("NFC", text).translate(_NARROW)
     if "-" in text or " / " in text or " & " in text:
         text = _SIGNED.sub(lambda found: "−" if found[0] == "-" else "÷", text)
     words: list[Word] = []
@@ -62,8 +71,10 @@ def read_words(text: str) -> Words:
     mixed = _has_chinese(text)
     for found in _TOKEN.finditer(text):
         kind, token = found.lastgroup, found[0]
-        if kind == "silent":
+        if kind == "space" and "\n" not in token:
             start = start or not _SENTENCE_ENDS.isdisjoint(token)
+            continue
+        if kind == "mark":
             continue
         if kind == "latin":
             _add_latin(words, token, start, mixed)
@@ -74,16 +85,17 @@ def read_words(text: str) -> Words:
         elif kind == "quote":
             quoted = _to_the_letter(token[1:-1])
             words.append(Word(quoted, '"' + quoted, True))
-        elif kind == "data":
+        elif kind == "data" or kind == "space":
             data = _to_the_letter(text[found.end() :])
             if data:
                 break
         else:
             words.append(Word(token, token, True))
         start = False
-    if not data and any(word.meaning in TEXTUAL for word in words):
-        if not any(word.meaning.startswith('"') for word in words):
-            words = [word if word.meaning else Word(word.text, word.text, True) for word in words]
+    meanings = {word.meaning for word in words}
+    within = not data and not any(meaning.startswith('"') for meaning in meanings)
+    if within and not TEXTUAL.isdisjoint(meanings):
+        words = [word if word.meaning else Word(word.text, word.text, True) for word in words]
     return Words(words, data)
 
 
@@ -96,45 +108,63 @@ def _to_the_letter(text: str) -> str:
 
 
 def _add_latin(words: list[Word], token: str, start: bool, mixed: bool) -> None:
-    lower = token.lower().replace("’", "'")
     if mixed:
+        lower = token.lower()
         words.append(Word(lower, lower, True))
         return
-    capital = token[0].isupper() and not start and token != "I" and not token.startswith("I'")
-    inner = token[1:] != lower[1:] or not lower.replace("'", "").replace("-", "").isalpha()
-    if capital or inner:
+    if token.islower() and token.isalpha():
+        _add_english(words, token, start)
+        return
+    lower = token.lower().replace("’", "'")
+    capital = token[0].isupper() and not start and lower not in _CAPITAL
+    if capital or token[1:] != lower[1:] or not lower.translate(_JOINTS).isalpha():
         base = lower.removesuffix("'s")
-        known = english.meaning(base) if base.isalpha() else base
-        words.append(Word(base, known or base, True))
+        words.append(Word(base, english.meaning(base) or base, True))
         return
     for part in lower.split("-"):
         if part:
-            _add_english(words, part)
+            _add_english(words, part, start)
 
 
-def _add_english(words: list[Word], word: str) -> None:
+def _add_english(words: list[Word], word: str, start: bool) -> None:
     """Add `word`; where it ends a phrase, in place of the phrase."""
-    scale = numbers.SCALES.get(word)
-    if word in numbers.ENGLISH or scale is not None:
-        _add_number(words, word, scale)
+    if word in numbers.ENGLISH or word in numbers.SCALES:
+        _add_number(words, word)
         return
-    for size in (3, 2):
-        if len(words) < size - 1:
-            continue
-        parts = [each.text for each in words[-(size - 1) :]] + [word]
-        phrase = " ".join(parts)
-        if phrase.split(" ", 1)[0] in english.PHRASE_STARTS:
-            meaning = english.MEANINGS.get(phrase)
-            if meaning is not None:
-                del words[-(size - 1) :]
-                words.append(Word(phrase, meaning, is_strict(meaning)))
-                return
-    meaning = english.meaning(word)
-    words.append(Word(word, meaning, is_strict(meaning)))
+    if start:
+        if word in english.AUXILIARIES:
+            words.append(_YES)
+    else:
+        for size in (2, 1):
+            if len(words) >= size:
+                before = " ".join([each.text for each in words[-size:]])
+                if before in english.STARTS and (phrase := f"{before} {word}") in english.PHRASES:
+                    del words[-size:]
+                    if words and words[-1] is _YES:
+                        words.pop()
+                    words.extend(_plain(phrase))
+                    return
+    found = _plain(word)
+    if found[0].meaning == FRAME:
+        asks = start or words[-1].text in english.REQUESTS
+        found = (Word(word, SILENT if asks else english.stem(word), False),)
+    words.extend(found)
 
 
-def _add_number(words: list[Word], word: str, scale: int | None) -> None:
+@lru_cache(maxsize=8_192)
+def _plain(word: str) -> tuple[Word, ...]:
+    return _with(word, english.meaning(word))
+
+
+def _with(word: str, meaning: str) -> tuple[Word, ...]:
+    """`word` once for each part of its meaning, with its text in the last."""
+    *more, last = meaning.split("|")
+    return (*(Word("", each, is_strict(each)) for each in more), Word(word, last, is_strict(last)))
+
+
+def _add_number(words: list[Word], word: str) -> None:
     last = words[-1] if words else None
+    scale = numbers.SCALES.get(word)
     if last and last.meaning.startswith("#"):
         if scale and last.text[0].isdigit():
             value = numbers.scaled(last.meaning[1:], scale)
@@ -158,10 +188,10 @@ def _is_ten(word: str) -> bool:
 
 
 def _add_chinese(words: list[Word], run: str) -> None:
-    for word, meaning in chinese.words(run):
+    for word, meaning in chinese.words(run, bool(words) and words[-1].text.isascii()):
         last = words[-1] if words else None
         if meaning != "#":
-            words.append(Word(word, meaning, is_strict(meaning)))
+            words.extend(_with(word, meaning))
         elif last and last.meaning.startswith("#") and last.text[0].isdigit() and _scale(word):
             value = numbers.scaled(last.meaning[1:], _scale(word))
             words[-1] = Word(value, "#" + value, True)
