@@ -29,22 +29,32 @@ def most_tokens(call: Call) -> int:
     return call.estimate + limit
 
 
-def most_cost(call: Call, providers: Mapping[str, Provider]) -> Decimal | None:
-    """The most that a call may cost at the dearest of its targets; None: nobody knows."""
-    costs = [_most_at(call, target, providers[target.provider]) for target in call.targets]
+def most_cost(call: Call, providers: Mapping[str, Provider], currency: str) -> Decimal | None:
+    """The most that a call may cost in `currency` at the dearest of its targets; None: nobody
+    knows."""
+    costs = [
+        _most_at(call, target, providers[target.provider], currency) for target in call.targets
+    ]
     known = [cost for cost in costs if cost is not None]
     return max(known) if known and len(known) == len(costs) else None
 
 
-def _most_at(call: Call, target: Target, provider: Provider) -> Decimal | None:
+def _most_at(call: Call, target: Target, provider: Provider, currency: str) -> Decimal | None:
     known = prices_of(provider, target.model)
-    if known is None:
+    if known is None or known.prices.currency != currency:
         return None
     # Nobody has counted with the provider's own tokenizer yet.
     tokens_in = int(call.estimate * SAFETY)
     output = 0
     if call.endpoint == "chat/completions":
-        output = output_limit(call.body) or (
-            call.task.max_tokens if call.task else provider.max_output or provider.context
-        )
-    return cost_of(Usage(tokens_in, output), known.prices)
+        output = output_limit(call.body) or _open_output(call, provider)
+    # A configuration may make cached input the dearer one.
+    price = max(known.prices.input, known.prices.cached or Decimal(0))
+    dearest = known.prices.model_copy(update={"input": price, "cached": None})
+    return cost_of(Usage(tokens_in, output), dearest)
+
+
+def _open_output(call: Call, provider: Provider) -> int:
+    """Output tokens of a call that does not say how many it takes, all its choices together."""
+    each = call.task.max_tokens if call.task else provider.max_output or provider.context
+    return each * int(call.body.get("n") or 1)

@@ -204,7 +204,9 @@ class Gateway:
             charge = None
             if key is not None and key.limited:
                 tokens = most_tokens(call)
-                cost = most_cost(call, self.settings.providers) if key.max_spend else None
+                cost = None
+                if key.max_spend:
+                    cost = most_cost(call, self.settings.providers, key.currency)
                 charge = await held.enter_async_context(Charge(self._meter, key, tokens, cost))
             turn = self.admission.turn()
             held.callback(turn.end)
