@@ -18,6 +18,9 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 RawHeaders = Iterable[tuple[bytes, bytes]]
 
+WATCH_SECONDS = 0.05
+"""After which it is watched whether the client is still there: an answer that takes less costs no
+task to watch for it."""
 JSON = (b"content-type", b"application/json")
 _EVENTS = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -47,7 +50,7 @@ class Client:
         self._receive = receive
         self._send = send
         self._task: asyncio.Task[Any] | None = None
-        self._watching: asyncio.Task[None] | None = None
+        self._watching: asyncio.TimerHandle | asyncio.Task[None] | None = None
         self._gone = False
 
     async def body(self) -> AsyncIterator[bytes]:
@@ -61,7 +64,7 @@ class Client:
             more = message.get("more_body", False)
             yield message.get("body", b"")
         self._task = asyncio.current_task()
-        self._watching = asyncio.get_running_loop().create_task(self._watch())
+        self._watching = asyncio.get_running_loop().call_later(WATCH_SECONDS, self._start_to_watch)
 
     def left(self) -> bool:
         """Whether the task was cancelled because the client left, and for no other reason. Asked
@@ -101,6 +104,9 @@ class Client:
         await self._send(
             {"type": "http.response.start", "status": status, "headers": [known, *headers]}
         )
+
+    def _start_to_watch(self) -> None:
+        self._watching = asyncio.get_running_loop().create_task(self._watch())
 
     async def _watch(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
