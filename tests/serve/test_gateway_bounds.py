@@ -1,0 +1,156 @@
+"""What is too much: bodies, requests at once, inputs. It is refused, and takes no memory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import orjson
+import pytest
+
+from serve.ask.settings import LimitSettings
+from tests.serve.gateway_world import World, gateway_world, provider_at
+from tests.serve.scripted_upstream import Upstream, silence, upstream_world
+
+CHAT = {"model": "simulated", "messages": [{"role": "user", "content": "Say hello."}]}
+MIB = 2**20
+BODY = 100 * MIB
+MANY = 10_000
+
+
+@pytest.fixture
+def upstream() -> Iterator[Upstream]:
+    with upstream_world() as upstream:
+        yield upstream
+
+
+@pytest.fixture
+def world(upstream: Upstream) -> Iterator[World]:
+    with gateway_world({"main": upstream.url}) as world:
+        yield world
+
+
+def resident() -> int:
+    """Bytes of memory that this process has now."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def pieces(sent: list[int]) -> Iterator[bytes]:
+    """A body of BODY bytes, whose length nobody is told."""
+    piece = b" " * MIB
+    for _ in range(BODY // MIB):
+        sent.append(len(piece))
+        yield piece
+
+
+async def test_a_body_that_says_it_is_too_long_is_not_read(
+    world: World, upstream: Upstream
+) -> None:
+    port = int(world.url.rpartition(":")[2])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(
+        b"POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\n"
+        b"content-length: %d\r\nexpect: 100-continue\r\n\r\n" % BODY
+    )
+    status = await reader.readline()
+    writer.close()
+    assert b"413" in status
+    assert upstream.calls == 0
+
+
+def test_a_body_that_turns_out_too_long_is_not_held(world: World, upstream: Upstream) -> None:
+    before, sent = resident(), [0]
+    url = f"{world.base_url}/chat/completions"
+    try:
+        answer = httpx.post(url, content=pieces(sent), timeout=20)
+    except httpx.TransportError:
+        # The connection may be closed while the client is still sending.
+        assert sum(sent) < BODY
+    else:
+        assert (answer.status_code, answer.json()["error"]["code"]) == (413, "body_too_large")
+    assert resident() - before < 50 * MIB
+    assert upstream.calls == 0
+    assert httpx.post(f"{world.base_url}/chat/completions", json=CHAT).status_code == 200
+
+
+def test_more_inputs_than_are_taken_at_once(upstream: Upstream) -> None:
+    with gateway_world({"main": upstream.url}, {"admission": {"array": 3}}) as world:
+        url = f"{world.base_url}/embeddings"
+        fits = httpx.post(url, json={"model": "simulated", "input": ["a"] * 3})
+        refused = httpx.post(url, json={"model": "simulated", "input": ["a"] * 4})
+    assert fits.status_code == 200
+    assert refused.status_code == 400
+    assert refused.json()["error"]["param"] == "input"
+
+
+CROWD = """
+import asyncio, json, sys
+import aiohttp
+
+async def ask(http, url, body):
+    async with http.post(url, json=body) as answer:
+        told = await answer.json()
+        return [answer.status, told["error"]["code"], int(answer.headers["retry-after"])]
+
+async def crowd(url, body, many, answered):
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector) as http:
+        tasks = [asyncio.create_task(ask(http, url, body)) for _ in range(many)]
+        told = [await one for one in list(asyncio.as_completed(tasks))[:answered]]
+        print(json.dumps(told))
+
+url, body, many, answered = sys.argv[1:]
+asyncio.run(crowd(url, json.loads(body), int(many), int(answered)))
+"""
+"""So many requests at once, from a process of its own; it tells of those that are answered while
+the others wait, and leaves."""
+
+
+def crowd(world: World, many: int) -> list[tuple[int, str, int]]:
+    """What those were told who did not fit in: status, code, seconds to wait."""
+    settings = world.gateway.settings.serve.admission
+    answered = many - settings.in_flight - settings.waiting
+    url = f"{world.base_url}/chat/completions"
+    done = subprocess.run(
+        [sys.executable, "-c", CROWD, url, orjson.dumps(CHAT).decode(), str(many), str(answered)],
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    return [(status, code, wait) for status, code, wait in orjson.loads(done.stdout)]
+
+
+def everybody_left(world: World) -> bool:
+    world.run(asyncio.wait_for(world.gateway.admission.drained(), 20))
+    return world.gateway.admission.in_flight == world.gateway.admission.waiting == 0
+
+
+def test_who_does_not_fit_in_the_queue_is_turned_away(upstream: Upstream) -> None:
+    few = {"admission": {"in_flight": 2, "waiting": 3}}
+    with gateway_world({"main": upstream.url}, few) as world:
+        upstream.planned.extend([silence] * 5)
+        told = crowd(world, 12)
+        assert [answer[:2] for answer in told] == [(503, "gateway_overloaded")] * 7
+        assert all(wait >= 1 for _, _, wait in told)
+        assert everybody_left(world)
+
+
+@pytest.mark.slow
+def test_ten_thousand_requests_at_once(upstream: Upstream) -> None:
+    provider = provider_at(upstream.url, limits=LimitSettings(max_concurrency=200))
+    with gateway_world({"main": provider}) as world:
+        upstream.planned.extend([silence] * 1_200)
+        before = resident()
+        told = crowd(world, MANY)
+        assert len(told) == MANY - 1_200
+        assert {answer[:2] for answer in told} == {(503, "gateway_overloaded")}
+        # A connection takes about 10 KiB, of whoever waits on it or was turned away.
+        assert resident() - before < 300 * MIB
+        assert everybody_left(world)
+        assert httpx.get(f"{world.url}/healthz").status_code == 200
