@@ -29,7 +29,8 @@ _LOG = logging.getLogger(__name__)
 
 
 class Flight:
-    """Belongs to the running loop. `waiting`: how many requests want its answer."""
+    """Belongs to the running loop. `waiting`: how many requests want its answer; `until`: its
+    deadline by the loop's clock."""
 
     def __init__(
         self,
@@ -39,9 +40,9 @@ class Flight:
         shut: Callable[[Flight], None],
         left: Callable[[Flight], None],
     ) -> None:
-        """`until`: its deadline by the loop's clock; `shut` is called when nobody can come
-        any more, `left` when nobody waits any more."""
+        """`shut` is called when nobody can come any more, `left` when nobody waits any more."""
         self.waiting = 0
+        self.until = until
         self._buffer_bytes = buffer_bytes
         self._on_shut = shut
         self._on_left = left
@@ -53,7 +54,7 @@ class Flight:
         self._full = False
         self._over = False
         self._moved = asyncio.Event()
-        self.task = asyncio.create_task(self._run(work, until))
+        self.task = asyncio.create_task(self._run(work))
 
     async def answer(self, until: float, joined: bool) -> Answer:
         """Its answer, for one more request that waits until `until`; free where it `joined`.
@@ -77,9 +78,9 @@ class Flight:
         finally:
             self._leave()
 
-    async def _run(self, work: Work, until: float) -> None:
+    async def _run(self, work: Work) -> None:
         try:
-            async with asyncio.timeout_at(until):
+            async with asyncio.timeout_at(self.until):
                 answer = await work()
                 self._arrived.set_result(answer)
                 if isinstance(answer, Stream):

@@ -19,6 +19,10 @@ BUFFER_BYTES = 4 * 2**20
 """Of one stream: about 20,000 events of one token each, more than models put out at once."""
 MOST_ORPHANS = 64
 """Flights that nobody waits for, of one replica: a third of what it answers at once (200)."""
+GRACE = 1.5
+"""Seconds that work which is out of time has to say why: it may ask the limiter for a second."""
+MARGIN = 0.1
+"""Seconds after its deadline at which a flight has surely said so."""
 
 _OF_ONE_KEY = (NotAuthorized, Forbidden, KeyRateLimited, KeySpent)
 
@@ -26,7 +30,13 @@ _OF_ONE_KEY = (NotAuthorized, Forbidden, KeyRateLimited, KeySpent)
 class Flights:
     """All flights of one replica."""
 
-    def __init__(self, buffer_bytes: int = BUFFER_BYTES, most_orphans: int = MOST_ORPHANS) -> None:
+    def __init__(
+        self,
+        buffer_bytes: int = BUFFER_BYTES,
+        most_orphans: int = MOST_ORPHANS,
+        grace: float = GRACE,
+    ) -> None:
+        self._grace = grace
         self._buffer_bytes = buffer_bytes
         self._most_orphans = most_orphans
         self._open: dict[Hashable, Flight] = {}
@@ -52,8 +62,11 @@ class Flights:
             joined = flight is not None
             if flight is None:
                 flight = self._begin(key, work, until)
+            # Who is out of time together with the flight waits for what that has to say.
+            together = flight.until <= until + self._grace
+            wait = max(until, flight.until + MARGIN) if together else until
             try:
-                return await flight.answer(until, joined), joined
+                return await flight.answer(wait, joined), joined
             except _OF_ONE_KEY:
                 if not joined:
                     raise
@@ -66,7 +79,7 @@ class Flights:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _begin(self, key: Hashable, work: Work, until: float) -> Flight:
-        flight = Flight(work, until, self._buffer_bytes, self._shut, self._orphaned)
+        flight = Flight(work, until + self._grace, self._buffer_bytes, self._shut, self._orphaned)
         self._open[key] = flight
         self._under_way[flight] = key
         flight.task.add_done_callback(lambda _: self._end(flight))

@@ -180,7 +180,7 @@ async def test_who_has_less_time_leaves_alone() -> None:
 
 
 async def test_the_flight_has_a_deadline_of_its_own() -> None:
-    flights, upstream = Flights(), Upstream()
+    flights, upstream = Flights(grace=0), Upstream()
     first = asyncio.create_task(flights.join("key", upstream.whole, 0.01))
     await upstream.begun.wait()
     (other,) = joiners(flights, upstream.whole, 1)
@@ -188,6 +188,22 @@ async def test_the_flight_has_a_deadline_of_its_own() -> None:
     with pytest.raises(ProviderTimedOut):
         await other
     assert upstream.cancelled == 1
+
+
+async def test_work_out_of_time_may_say_why() -> None:
+    flights, upstream = Flights(), Upstream()
+
+    async def work() -> Answer:
+        try:
+            async with asyncio.timeout(0.01):
+                return await upstream.whole()
+        except TimeoutError:
+            await asyncio.sleep(0.01)
+            raise ProviderFailed("a reason") from None
+
+    tasks = [asyncio.create_task(flights.join("key", work, 0.01)) for _ in range(3)]
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        assert isinstance(result, ProviderFailed)
 
 
 async def test_who_joins_a_stream_gets_it_from_the_start() -> None:

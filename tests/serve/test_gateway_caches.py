@@ -259,12 +259,12 @@ async def test_of_200_equal_streams_one_is_asked_and_each_gets_it_from_the_start
     assert "".join(text or "" for text in texts) == "Hello."
 
 
-def test_tenants_share_nothing_and_keys_of_one_do(tmp_path: Path) -> None:
+def test_tenants_share_nothing_keys_of_one_do_and_hits_are_not_billed(tmp_path: Path) -> None:
     keys = {name: new_key() for name in ("web", "app", "other")}
     tenants = {"web": "shop", "app": "shop", "other": "bank"}
     file = tmp_path / "keys.json"
     records = [
-        {"name": name, "tenant": tenants[name], "sha256": digest_of(key), "rpm": 100}
+        {"name": name, "tenant": tenants[name], "sha256": digest_of(key), "rpm": 1}
         for name, key in keys.items()
     ]
     file.write_bytes(orjson.dumps(records))
@@ -275,15 +275,18 @@ def test_tenants_share_nothing_and_keys_of_one_do(tmp_path: Path) -> None:
         httpx.Client(base_url=world.base_url) as http,
     ):
 
-        def cache(name: str) -> str:
+        def send(name: str, text: str = "Ours?") -> httpx.Response:
             headers = {"authorization": f"Bearer {keys[name]}"}
-            answer = http.post("/chat/completions", json=ask("Ours?"), headers=headers)
-            return answer.headers["x-fupan-cache"]
+            return http.post("/chat/completions", json=ask(text), headers=headers)
 
-        assert [cache(name) for name in ("web", "app", "other", "other")] == [
-            "miss",
-            "exact",
-            "miss",
-            "exact",
-        ]
+        def cache(name: str) -> str:
+            return str(send(name).headers["x-fupan-cache"])
+
+        assert [cache(name) for name in ("web", "app", "web", "web")] == ["miss", *["exact"] * 3]
+        assert [cache(name) for name in ("other", "other")] == ["miss", "exact"]
         assert upstream.calls == 2
+        # Of its one request a minute, the hits have left the key `app` all and `web` none.
+        assert send("app", "Another?").status_code == 200
+        assert send("web", "A third?").json()["error"]["code"] == "key_rate_limited"
+        # What is kept is given to a key that may not ask any more, too.
+        assert send("web", "Another?").headers["x-fupan-cache"] == "exact"
