@@ -39,6 +39,10 @@ class Holders:
         holder.limits, holder.heard_at = limits, now
         return False
 
+    def knows(self, name: str) -> bool:
+        """Whether the holder has joined and is not forgotten."""
+        return name in self._holders
+
     def beat(self, name: str, now: float) -> None:
         """The holder is alive."""
         if holder := self._holders.get(name):

@@ -109,6 +109,11 @@ class Limiter:
         """Wait for a token of the retry budget."""
         self._retry_waiters[ticket_id] = None
 
+    def lease(self, ticket_id: str) -> Lease | None:
+        """What was granted to the ticket and is in use."""
+        call = self._calls.get(ticket_id)
+        return call.lease if call else None
+
     def withdraw(self, ticket_id: str, now: float) -> None:
         """Wait no longer; a lease granted meanwhile is settled as unsent. Unknown ids are fine."""
         if not self._leave(ticket_id):

@@ -1,8 +1,10 @@
 """One limiter for a whole Ray cluster: a named actor per URL and key, and the client to it.
 
+While one letter to the actor is under way, what comes up meanwhile collects and goes together in
+the next: a client under load sends few and large ones, an idle one sends at once.
+
 Invariant: the key never travels: each client reads it in its own process, and only a hash of it and
-the URL names the actor. A client survives the loss of the actor; the actor survives the loss of a
-client, and ends itself when nobody has waited or held a lease for ten minutes.
+the URL names the actor. A client survives the loss of the actor: what was asked is asked again.
 """
 
 from __future__ import annotations
@@ -15,126 +17,40 @@ import os
 import time
 import uuid
 from collections import deque
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from typing import Any
 
 import ray
 from ray.exceptions import RayActorError
 
 from serve.ask.contract import Class
-from serve.ask.errors import BreakerOpen
-from serve.ask.holders import BEAT_SECONDS, Holders
-from serve.ask.limiter_host import LimiterHost, TicketLost, breaker_open
+from serve.ask.holders import BEAT_SECONDS
+from serve.ask.limiter_host import breaker_open
+from serve.ask.limiter_letters import (
+    Caller,
+    Decided,
+    Letter,
+    OutcomeRow,
+    Reply,
+    TicketRow,
+    Wait,
+)
+from serve.ask.limiter_server import LimiterActor
 from serve.ask.permit import CALL_SECONDS, Lease, LimiterStats, Limits, Outcome, Settled
 from serve.ask.ratelimit_headers import PREFIX
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Part of the actor's name: raised when clients and actors of two versions cannot talk."""
 NAMESPACE = "fupan"
 MAX_CALLS = 10_000
-"""Calls the actor takes at once. Every waiting ticket is one, and a settle must never queue behind
-them; waiting calls cost memory only."""
-WATCH_SECONDS = 1.0
+"""Calls the actor takes at once. Every client's `collect` is one, and every wait for a retry token,
+and a letter must never queue behind them; waiting calls cost memory only."""
 LOST_SECONDS = 60.0
 """How long a client looks for a lost actor before it gives up; a restart takes a second or two."""
 SETTLE_SECONDS = 2.0
 """The same for giving a lease back, which a paid answer must not wait for."""
 LOST_PAUSE_SECONDS = 0.2
-IDLE_SECONDS = 600.0
 MINUTE = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """A client as it presents itself with every ticket.
-
-    `sent_requests`, `sent_tokens`: granted to it in the last minute. An actor that does not know
-    the caller has replaced one that is lost, and counts them as sent.
-    """
-
-    name: str
-    limits: Limits
-    sent_requests: int
-    sent_tokens: int
-
-
-class LimiterActor:
-    """The actor: a host that knows its callers. It ends itself `idle_seconds` after its last use.
-
-    A ticket is answered with None when its caller was taken for dead: it may ask again.
-    """
-
-    def __init__(self, limits: Limits, idle_seconds: float = IDLE_SECONDS) -> None:
-        self._host = LimiterHost(limits)
-        self._holders = Holders()
-        self._idle_seconds = idle_seconds
-        self._used_at = time.monotonic()
-        self._watching = asyncio.get_running_loop().create_task(self._watch())
-
-    async def acquire(
-        self, caller: Caller, ticket_id: str, cls: Class, tokens: int, call_seconds: float
-    ) -> Lease | float | None:
-        """A lease; or, the breaker being open, the seconds until another try is worth it."""
-        self._join(caller)
-        self._holders.begin(caller.name, ticket_id)
-        try:
-            return await self._host.acquire(ticket_id, cls, tokens, call_seconds)
-        except BreakerOpen as error:
-            self._holders.end(caller.name, ticket_id)
-            return error.retry_after
-        except TicketLost:
-            return None
-
-    async def retry_token(self, caller: Caller, ticket_id: str) -> bool | None:
-        """True once a token of the retry budget is taken."""
-        self._join(caller)
-        self._holders.begin(caller.name, ticket_id)
-        try:
-            await self._host.retry_token(ticket_id)
-        except TicketLost:
-            return None
-        self._holders.end(caller.name, ticket_id)
-        return True
-
-    async def settle(self, name: str, lease_id: str, outcome: Outcome) -> Settled:
-        """See `Permits.settle`."""
-        self._holders.end(name, lease_id)
-        return self._host.settle(lease_id, outcome)
-
-    async def withdraw(self, name: str, ticket_id: str) -> None:
-        """See `LimiterHost.withdraw`."""
-        self._holders.end(name, ticket_id)
-        self._host.withdraw(ticket_id)
-
-    async def beat(self, name: str) -> None:
-        """The caller of that name is alive."""
-        self._holders.beat(name, time.monotonic())
-
-    async def stats(self) -> LimiterStats:
-        """See `Permits.stats`."""
-        return self._host.stats()
-
-    def _join(self, caller: Caller) -> None:
-        if self._holders.join(caller.name, caller.limits, time.monotonic()):
-            self._host.sent_before(caller.sent_requests, caller.sent_tokens)
-        self._fit_limits()
-
-    def _fit_limits(self) -> None:
-        if limits := self._holders.limits():
-            self._host.set_limits(limits)
-
-    async def _watch(self) -> None:
-        """Give up what dead callers left; end when unused."""
-        while True:
-            await asyncio.sleep(WATCH_SECONDS)
-            now = time.monotonic()
-            if given_up := self._holders.give_up(now):
-                self._host.expire(given_up)
-            self._fit_limits()
-            if self._holders.busy:
-                self._used_at = now
-            elif now - self._used_at >= self._idle_seconds:
-                ray.kill(ray.get_runtime_context().current_actor, no_restart=True)
 
 
 class RayPermits:
@@ -151,95 +67,219 @@ class RayPermits:
         self._limits = limits
         self._name = uuid.uuid4().hex
         self._actor = _get_or_create(self._actor_name, limits)
+        self._server: str | None = None
+        self._lost_since: float | None = None
+        self._finding = asyncio.Lock()
         self._ids = itertools.count()
+        self._letter = Letter()
+        self._waits: dict[str, Wait] = {}
         self._open: set[str] = set()
+        self._sending: asyncio.Task[None] | None = None
+        self._collecting: asyncio.Task[None] | None = None
         self._beating: asyncio.Task[None] | None = None
-        self._settling: set[asyncio.Task[Settled]] = set()
         self._sent: deque[tuple[float, int]] = deque()
         self._sent_tokens = 0
 
     async def acquire(self, cls: Class, tokens: int, call_seconds: float = CALL_SECONDS) -> Lease:
         """See `Permits.acquire`."""
-        answer = await self._answer_to_ticket("acquire", cls, tokens, call_seconds)
-        if isinstance(answer, Lease):
-            self._sent.append((time.monotonic(), tokens))
-            self._sent_tokens += tokens
-            return answer
-        raise breaker_open(answer)
+        ticket = TicketRow(f"{self._name}-{next(self._ids)}", cls, tokens, call_seconds)
+        wait = Wait(ticket, asyncio.get_running_loop().create_future())
+        self._waits[ticket.id] = wait
+        self._letter.tickets[ticket.id] = ticket
+        self._keep_beating(ticket.id)
+        self._send()
+        try:
+            lease = await wait.lease
+        except asyncio.CancelledError:
+            self._withdraw(ticket.id)
+            raise
+        self._sent.append((time.monotonic(), tokens))
+        self._sent_tokens += tokens
+        return lease
 
     async def settle(self, lease: Lease, outcome: Outcome) -> Settled:
         """See `Permits.settle`. Never fails: the lease of a lost actor is lost with it."""
-        self._open.discard(lease.id)
-        limit_headers = {k: v for k, v in outcome.headers.items() if k.startswith(PREFIX)}
-        outcome = replace(outcome, headers=limit_headers)
-        try:
-            settled: Settled = await self._call(
-                "settle", self._name, lease.id, outcome, patience=SETTLE_SECONDS
-            )
-        except RayActorError:
-            return Settled(breaker_open=False)
-        return settled
+        settled: asyncio.Future[Settled] = asyncio.get_running_loop().create_future()
+        self._settle(lease, outcome, settled)
+        done, _ = await asyncio.wait({settled}, timeout=SETTLE_SECONDS)
+        return settled.result() if done else Settled(breaker_open=False)
 
     def settle_soon(self, lease: Lease, outcome: Outcome) -> None:
         """See `Permits.settle_soon`."""
-        task = asyncio.get_running_loop().create_task(self.settle(lease, outcome))
-        self._settling.add(task)
-        task.add_done_callback(self._settling.discard)
+        self._settle(lease, outcome, None)
 
     async def retry_token(self) -> None:
         """See `Permits.retry_token`."""
-        await self._answer_to_ticket("retry_token")
+        lost_since: float | None = None
+        taken = False
+        while not taken:
+            ticket_id = f"{self._name}-{next(self._ids)}"
+            self._keep_beating(ticket_id)
+            actor = self._actor
+            try:
+                # None, which is no token: the caller was taken for dead and may ask again.
+                taken = await actor.retry_token.remote(self._caller(), ticket_id) is not None
+            except BaseException as error:
+                actor.withdraw.remote(self._name, ticket_id)
+                if not isinstance(error, RayActorError):
+                    raise
+                lost_since = lost_since or time.monotonic()
+                if time.monotonic() - lost_since >= LOST_SECONDS:
+                    raise
+                await self._find(actor)
+            finally:
+                self._open.discard(ticket_id)
 
     async def stats(self) -> LimiterStats:
         """See `Permits.stats`."""
-        stats: LimiterStats = await self._call("stats")
-        return stats
-
-    async def _answer_to_ticket(self, method: str, *args: object) -> Any:
-        """What the actor answers to a ticket; a fresh ticket replaces one that is lost with it.
-
-        A ticket stays open, and the caller keeps beating, until it is answered with something that
-        is no lease, or its lease is settled.
-        """
         lost_since: float | None = None
         while True:
-            ticket_id = f"{self._name}-{next(self._ids)}"
-            self._keep_beating(ticket_id)
+            actor = self._actor
             try:
-                call = getattr(self._actor, method)
-                answer = await call.remote(self._caller(), ticket_id, *args)
-            except BaseException as error:
-                self._open.discard(ticket_id)
-                self._actor.withdraw.remote(self._name, ticket_id)
-                if not isinstance(error, RayActorError):
+                stats: LimiterStats = await actor.stats.remote()
+                return stats
+            except RayActorError:
+                lost_since = lost_since or time.monotonic()
+                if time.monotonic() - lost_since >= LOST_SECONDS:
                     raise
-                lost_since = await self._find_actor(lost_since, LOST_SECONDS, error)
-                continue
-            if not isinstance(answer, Lease):
-                self._open.discard(ticket_id)
-            if answer is not None:
-                return answer
+                await self._find(actor)
 
-    async def _call(self, method: str, *args: object, patience: float = LOST_SECONDS) -> Any:
-        """What the actor, or the one that replaces it, answers to a call that may be repeated."""
-        lost_since: float | None = None
-        while True:
-            try:
-                return await getattr(self._actor, method).remote(*args)
-            except RayActorError as error:
-                lost_since = await self._find_actor(lost_since, patience, error)
+    def _settle(
+        self, lease: Lease, outcome: Outcome, settled: asyncio.Future[Settled] | None
+    ) -> None:
+        self._open.discard(lease.id)
+        headers = {k: v for k, v in outcome.headers.items() if k.startswith(PREFIX)}
+        row = OutcomeRow(
+            lease.id, outcome.kind, outcome.tokens, outcome.retry_after, headers, outcome.status
+        )
+        self._letter.outcomes[lease.id] = row, settled
+        self._send()
 
-    async def _find_actor(
-        self, lost_since: float | None, patience: float, error: RayActorError
-    ) -> float:
-        """Look for the actor again; when it was first missed. Raises `error` when that was more
-        than `patience` seconds ago."""
+    def _withdraw(self, ticket_id: str) -> None:
+        self._waits.pop(ticket_id, None)
+        self._open.discard(ticket_id)
+        if self._letter.tickets.pop(ticket_id, None) is None:
+            self._letter.unwanted[ticket_id] = None
+            self._send()
+
+    def _send(self) -> None:
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.get_running_loop().create_task(self._exchange())
+
+    async def _exchange(self) -> None:
+        """Send letters for as long as there is something to say."""
+        try:
+            while self._letter:
+                await self._exchange_one()
+        except Exception as error:
+            self._give_up(error)
+
+    async def _exchange_one(self) -> None:
+        letter, self._letter = self._letter, Letter()
+        actor = self._actor
+        rows = [row for row, _ in letter.outcomes.values()]
+        try:
+            reply: Reply = await actor.exchange.remote(
+                self._caller(), list(letter.tickets.values()), rows, list(letter.unwanted)
+            )
+        except RayActorError as error:
+            self._letter.repeat(letter, self._waits)
+            await self._replace(actor, error)
+            return
+        waiting = [settled for _, settled in letter.outcomes.values()]
+        for is_open, settled in zip(reply.breaker_open, waiting, strict=True):
+            if settled is not None and not settled.done():
+                settled.set_result(Settled(is_open))
+        self._hear(reply, letter)
+        if self._waits and (self._collecting is None or self._collecting.done()):
+            self._collecting = asyncio.get_running_loop().create_task(self._collect())
+
+    async def _collect(self) -> None:
+        """Fetch what is decided later, for as long as somebody waits for it."""
+        try:
+            while self._waits:
+                await self._collect_once()
+        except Exception as error:
+            self._give_up(error)
+
+    async def _collect_once(self) -> None:
+        actor = self._actor
+        try:
+            reply: Reply = await actor.collect.remote(self._name)
+        except RayActorError as error:
+            await self._replace(actor, error)
+            return
+        if reply.server != self._server:
+            await asyncio.sleep(LOST_PAUSE_SECONDS)  # lest it be asked before it knows us
+        self._hear(reply, None)
+
+    def _hear(self, reply: Reply, letter: Letter | None) -> None:
+        """Hand on what is decided; ask a new actor for all that the old one had not granted."""
+        self._lost_since = None
+        asked = letter.tickets if letter is not None else {}
+        if reply.server != self._server:
+            known = self._server is not None
+            self._server = reply.server
+            if known:
+                self._ask_again(asked)
+        for ticket_id, decided in reply.decided.items():
+            self._decide(ticket_id, decided)
+
+    def _decide(self, ticket_id: str, decided: Decided) -> None:
+        wait = self._waits.get(ticket_id)
+        if wait is None:  # withdrawn meanwhile, which the actor will hear
+            return
+        if decided is None:
+            self._letter.tickets[ticket_id] = wait.ticket
+            self._send()
+            return
+        del self._waits[ticket_id]
+        if isinstance(decided, float):
+            self._open.discard(ticket_id)
+        if wait.lease.done():
+            return
+        if isinstance(decided, float):
+            wait.lease.set_exception(breaker_open(decided))
+        else:
+            _, cls, tokens, _ = wait.ticket
+            wait.lease.set_result(Lease(ticket_id, cls, tokens, *decided))
+
+    def _ask_again(self, asked: Mapping[str, TicketRow]) -> None:
+        """For every ticket but those just `asked` for."""
+        for ticket_id, wait in self._waits.items():
+            if ticket_id not in asked:
+                self._letter.tickets[ticket_id] = wait.ticket
+        if self._letter:
+            self._send()
+
+    async def _replace(self, actor: Any, error: RayActorError) -> None:
+        """Look for the lost actor again, and have it asked for all that is waited for. Raises
+        `error` once it has been missing for LOST_SECONDS."""
         now = time.monotonic()
-        if lost_since is not None and now - lost_since >= patience:
+        self._lost_since = self._lost_since or now
+        if now - self._lost_since >= LOST_SECONDS:
             raise error
-        await asyncio.sleep(LOST_PAUSE_SECONDS)
-        self._actor = await asyncio.to_thread(_get_or_create, self._actor_name, self._limits)
-        return now if lost_since is None else lost_since
+        await self._find(actor)
+        self._ask_again({})
+
+    def _give_up(self, error: Exception) -> None:
+        """Nobody is asked any more; who waits gets the error."""
+        self._lost_since = None
+        self._letter = Letter()
+        waits, self._waits = self._waits, {}
+        for ticket_id, wait in waits.items():
+            self._open.discard(ticket_id)
+            if not wait.lease.done():
+                wait.lease.set_exception(error)
+
+    async def _find(self, actor: Any) -> None:
+        """Have another handle than the lost `actor`."""
+        async with self._finding:
+            if self._actor is actor:
+                await asyncio.sleep(LOST_PAUSE_SECONDS)
+                self._actor = await asyncio.to_thread(
+                    _get_or_create, self._actor_name, self._limits
+                )
 
     def _caller(self) -> Caller:
         while self._sent and self._sent[0][0] < time.monotonic() - MINUTE:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 from typing import Protocol, TypeVar
 
 from serve.ask.contract import Class
-from serve.ask.errors import BreakerOpen
+from serve.ask.errors import AskError, BreakerOpen
 from serve.ask.limiter import Limiter
 from serve.ask.permit import CALL_SECONDS, Lease, LimiterStats, Limits, Outcome, Settled
 
@@ -56,16 +56,21 @@ class TicketLost(Exception):
     """The ticket expired with its holder while it waited."""
 
 
-class LimiterHost:
-    """Hosts one limiter for callers that name their tickets; an id is never used twice.
+Answer = Callable[[Lease | AskError | TicketLost], None]
+"""What is done with the answer to a ticket: a lease, BreakerOpen, or that it is lost."""
 
-    Belongs to the loop it is used on.
+
+class LimiterHost:
+    """Hosts one limiter for callers that name their tickets; an id is never used for two.
+
+    Belongs to the loop it is used on. What changes something without deciding (`enqueue`,
+    `release`, `leave`) is followed by one `step`.
     """
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._limiter = Limiter(limits, clock())
-        self._lease_waiters: dict[str, asyncio.Future[Lease]] = {}
+        self._answers: dict[str, Answer] = {}
         self._retry_waiters: dict[str, asyncio.Future[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -73,25 +78,60 @@ class LimiterHost:
         self, ticket_id: str, cls: Class, tokens: int, call_seconds: float = CALL_SECONDS
     ) -> Lease:
         """See `Permits.acquire`. Raises TicketLost when the ticket is made to expire."""
-        self._limiter.enqueue(ticket_id, cls, tokens, call_seconds)
-        return await self._wait(self._lease_waiters, ticket_id)
+        waiter: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
+        self.enqueue(ticket_id, cls, tokens, call_seconds, lambda given: _resolve(waiter, given))
+        self.step()
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            self.withdraw(ticket_id)
+            raise
 
     async def retry_token(self, ticket_id: str) -> None:
         """See `Permits.retry_token`. Raises TicketLost when the ticket is made to expire."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._limiter.enqueue_retry(ticket_id)
-        await self._wait(self._retry_waiters, ticket_id)
+        self._retry_waiters[ticket_id] = waiter
+        self.step()
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            self.withdraw(ticket_id)
+            raise
+        finally:
+            self._retry_waiters.pop(ticket_id, None)
 
     def settle(self, lease_id: str, outcome: Outcome) -> Settled:
         """See `Permits.settle`."""
-        settled = self._limiter.settle(lease_id, outcome, self._clock())
-        self._step()
+        settled = self.release(lease_id, outcome)
+        self.step()
         return settled
 
     def withdraw(self, ticket_id: str) -> None:
         """The ticket is not wanted any more; its lease, if it has one, was not used."""
+        self.leave(ticket_id)
+        self.step()
+
+    def enqueue(
+        self, ticket_id: str, cls: Class, tokens: int, call_seconds: float, answer: Answer
+    ) -> None:
+        """Have `answer` called once it is decided. A ticket that is asked for again, since its
+        answer was lost on the way, keeps its place, or gets the lease that it has."""
+        if (lease := self._limiter.lease(ticket_id)) is not None:
+            answer(lease)
+            return
+        if ticket_id not in self._answers:
+            self._limiter.enqueue(ticket_id, cls, tokens, call_seconds)
+        self._answers[ticket_id] = answer
+
+    def release(self, lease_id: str, outcome: Outcome) -> Settled:
+        """The call under a lease has ended."""
+        return self._limiter.settle(lease_id, outcome, self._clock())
+
+    def leave(self, ticket_id: str) -> None:
+        """The ticket is not wanted any more; its lease, if it has one, was not used."""
         self._limiter.withdraw(ticket_id, self._clock())
         self._drop(ticket_id)
-        self._step()
 
     def expire(self, ticket_ids: Collection[str]) -> None:
         """The holder of the tickets is gone; their leases, where they have one, may have been used.
@@ -101,12 +141,12 @@ class LimiterHost:
         for ticket_id in ticket_ids:
             self._limiter.expire(ticket_id, self._clock())
             self._drop(ticket_id)
-        self._step()
+        self.step()
 
     def set_limits(self, limits: Limits) -> None:
         """Go on under other limits; what is in flight stays."""
         self._limiter.set_limits(limits, self._clock())
-        self._step()
+        self.step()
 
     def sent_before(self, requests: int, tokens: int) -> None:
         """So much was sent in the last minute under a limiter that is gone."""
@@ -116,39 +156,29 @@ class LimiterHost:
         """The limiter at this moment."""
         return self._limiter.stats(self._clock())
 
-    async def _wait(self, waiters: dict[str, asyncio.Future[_T]], ticket_id: str) -> _T:
-        waiters[ticket_id] = asyncio.get_running_loop().create_future()
-        self._step()
-        try:
-            return await waiters[ticket_id]
-        except asyncio.CancelledError:
-            self.withdraw(ticket_id)
-            raise
-        finally:
-            waiters.pop(ticket_id, None)
-
-    def _drop(self, ticket_id: str) -> None:
-        for waiter in (self._lease_waiters.get(ticket_id), self._retry_waiters.get(ticket_id)):
-            if waiter is not None and not waiter.done():
-                waiter.set_exception(TicketLost(ticket_id))
-
-    def _step(self) -> None:
+    def step(self) -> None:
+        """Decide everything that can be decided now, and wake up for the next."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         now = self._clock()
         decided = self._limiter.step(now)
         for lease in decided.granted:
-            _resolve(self._lease_waiters[lease.id], lease)
+            self._answers.pop(lease.id)(lease)
         for ticket_id in decided.retries:
             _resolve(self._retry_waiters[ticket_id], None)
         for ticket_id, seconds in decided.refused.items():
-            waiter = self._lease_waiters[ticket_id]
-            if not waiter.done():
-                waiter.set_exception(breaker_open(seconds))
+            self._answers.pop(ticket_id)(breaker_open(seconds))
         if decided.wake_at < math.inf:
             delay = max(SHORTEST_TIMER, decided.wake_at - now)
-            self._timer = asyncio.get_running_loop().call_later(delay, self._step)
+            self._timer = asyncio.get_running_loop().call_later(delay, self.step)
+
+    def _drop(self, ticket_id: str) -> None:
+        lost = TicketLost(ticket_id)
+        if (answer := self._answers.pop(ticket_id, None)) is not None:
+            answer(lost)
+        if (waiter := self._retry_waiters.get(ticket_id)) is not None:
+            _resolve(waiter, lost)
 
 
 def breaker_open(seconds: float) -> BreakerOpen:
@@ -157,10 +187,14 @@ def breaker_open(seconds: float) -> BreakerOpen:
     return BreakerOpen(message, retry_after=seconds)
 
 
-def _resolve(waiter: asyncio.Future[_T], value: _T) -> None:
+def _resolve(waiter: asyncio.Future[_T], given: _T | Exception) -> None:
     """A waiter that was cancelled meanwhile withdraws what it got when it wakes."""
-    if not waiter.done():
-        waiter.set_result(value)
+    if waiter.done():
+        return
+    if isinstance(given, Exception):
+        waiter.set_exception(given)
+    else:
+        waiter.set_result(given)
 
 
 class InProcessPermits:

@@ -1,0 +1,93 @@
+"""What a client and the limiter of its cluster write to each other: plain values, no I/O.
+
+Invariant: a letter that is heard twice does no harm, and so does one from a client that is not
+known: whatever may have been lost is said again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from serve.ask.contract import Class
+from serve.ask.permit import Lease, Limits, OutcomeKind, Settled
+
+
+class TicketRow(NamedTuple):
+    """A ticket as it travels: see `Permits.acquire`. Rows are tuples since they are pickled in a
+    third of the time that dataclasses take."""
+
+    id: str
+    cls: Class
+    tokens: int
+    call_seconds: float
+
+
+class OutcomeRow(NamedTuple):
+    """How the call under a lease ended, as it travels: see `Outcome`."""
+
+    lease_id: str
+    kind: OutcomeKind
+    tokens: int | None
+    retry_after: float | None
+    headers: Mapping[str, str]
+    status: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A client as it presents itself with every letter.
+
+    `sent_requests`, `sent_tokens`: granted to it in the last minute. An actor that does not know
+    the caller has replaced one that is lost, and counts them as sent.
+    """
+
+    name: str
+    limits: Limits
+    sent_requests: int
+    sent_tokens: int
+
+
+Decided = tuple[float, float] | float | None
+"""To a ticket: when its lease was granted and expires; or, the breaker being open, the seconds
+until another try is worth it; or None: its caller was taken for dead and may ask again."""
+
+
+class Reply(NamedTuple):
+    """`server`: changes when the actor is another one; `decided`: by ticket; `breaker_open`: of
+    each lease that was settled, in the order of the letter."""
+
+    server: str
+    decided: dict[str, Decided]
+    breaker_open: list[bool]
+
+
+@dataclass(slots=True)
+class Wait:
+    """A ticket, and who waits for the answer to it."""
+
+    ticket: TicketRow
+    lease: asyncio.Future[Lease]
+
+
+@dataclass(slots=True)
+class Letter:
+    """What is to be said to the actor. `outcomes`: and who waits for what comes of them."""
+
+    tickets: dict[str, TicketRow] = field(default_factory=dict)
+    outcomes: dict[str, tuple[OutcomeRow, asyncio.Future[Settled] | None]] = field(
+        default_factory=dict
+    )
+    unwanted: dict[str, None] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.tickets or self.outcomes or self.unwanted)
+
+    def repeat(self, lost: Letter, waits: Mapping[str, Wait]) -> None:
+        """Say again what may not have arrived, as far as somebody still waits for it; to hear it
+        twice does no harm."""
+        self.tickets |= {id_: row for id_, row in lost.tickets.items() if id_ in waits}
+        self.outcomes |= lost.outcomes
+        self.unwanted |= lost.unwanted
