@@ -119,9 +119,16 @@ class Turn:
 
     async def begin(self) -> float:
         """Wait for it; the seconds that took. Raises Overloaded where too many wait."""
+        if self.begin_now():
+            return 0.0
         queued = await self._admission.acquire()
         self._held = True
         return queued
+
+    def begin_now(self) -> bool:
+        """Take it if there is one; False: it has to be waited for."""
+        self._held = self._admission.acquire_now()
+        return self._held
 
     def end(self) -> None:
         """Nothing is asked any more."""
@@ -202,12 +209,16 @@ class Admission:
             raise self._full()
         self._bytes += size
 
+    def acquire_now(self) -> bool:
+        """See `Turn.begin_now`."""
+        if self._in_flight >= self._in_flight_most:
+            return False
+        # Nobody waits then: a turn that ends is handed on.
+        self._in_flight += 1
+        return True
+
     async def acquire(self) -> float:
-        """See `Turn.begin`."""
-        if self._in_flight < self._in_flight_most:
-            # Nobody waits then: a turn that ends is handed on.
-            self._in_flight += 1
-            return 0.0
+        """Wait for a turn; see `Turn.begin`."""
         if len(self._waiting) >= self._waiting_most:
             raise self._full()
         since = self._clock()

@@ -210,7 +210,7 @@ class Gateway:
                 charge = await held.enter_async_context(Charge(self._meter, key, tokens, cost))
             turn = self.admission.turn()
             held.callback(turn.end)
-            queued = await self._wait(turn, since + call.timeout)
+            queued = 0.0 if turn.begin_now() else await self._wait(turn, since + call.timeout)
             answer = await self._upstream.ask(call, call.targets, since)
             answer.about.queued += queued
             if charge is not None:
