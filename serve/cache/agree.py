@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from serve.cache.agreement import direction
+from serve.cache.agreement.negation import negated
 from serve.cache.agreement.tables import MODAL, NEGATES, NUMBER, PERSON, may_miss
 from serve.cache.agreement.words import Word, read_words
 
@@ -29,18 +30,20 @@ _NO_WORDS = (NUMBER, NEGATES, PERSON, MODAL)
 class Reading:
     """What two questions must agree in. `words`: the meanings of all words that have one;
     `strict`: those that the other question must have too; `said`: all words in their order;
-    `data`: the text to work on; `flows`, `order`: see `direction.py`."""
+    `data`: the text to work on; `negated`: what each negation is before; `persons`, `modals`: I or
+    you, can or should; `flows`, `order`, `whom`: see `direction.py`."""
 
     said: tuple[Word, ...]
     data: str
     words: frozenset[str]
     strict: frozenset[str]
     numbers: tuple[str, ...]
-    negations: int
+    negated: tuple[str, ...]
     persons: frozenset[str]
     modals: frozenset[str]
     flows: frozenset[tuple[str, str]]
     order: dict[str, int]
+    whom: str
 
 
 def reading(text: str) -> Reading:
@@ -53,11 +56,12 @@ def reading(text: str) -> Reading:
         words=frozenset([w.meaning for w in said if w.meaning[0] not in _NO_WORDS]),
         strict=frozenset([w.meaning for w in said if w.strict and w.meaning[0] != NUMBER]),
         numbers=tuple([w.meaning for w in said if w.meaning[0] == NUMBER]),
-        negations=sum([w.meaning == NEGATES for w in said]),
+        negated=negated(said),
         persons=frozenset([w.meaning for w in said if w.meaning[0] == PERSON]),
         modals=frozenset([w.meaning for w in said if w.meaning[0] == MODAL]),
         flows=direction.flows(words),
         order=direction.order(words),
+        whom=direction.object_of(words),
     )
 
 
@@ -70,8 +74,9 @@ def agree(one: Reading, other: Reading) -> bool:
     """The same of what was read."""
     return (
         one.numbers == other.numbers
-        and one.negations == other.negations
+        and one.negated == other.negated
         and one.data == other.data
+        and one.whom == other.whom
         and one.strict <= other.words
         and other.strict <= one.words
         and _same_mood(one, other)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from serve.cache.agreement.tables import read_table
+from serve.cache.agreement.tables import PERSON, read_table
 from serve.cache.agreement.words import Word
 
 _ROLES = read_table("direction.txt")
@@ -57,6 +57,14 @@ def swapped(one: Sequence[Word], other: Sequence[Word]) -> bool:
             if a[len(a) - last :] == b[:last] and middle == b[last : len(b) - first]:
                 return any(_ROLES.get(each) != "joint" for each in middle)
     return False
+
+
+def object_of(words: Sequence[Word]) -> str:
+    """The person that a question ends with (起诉我吗, call her), "" where there is none."""
+    for word in reversed(words):
+        if word.meaning and word.meaning[0] not in "?&~":
+            return word.meaning if word.meaning[0] == PERSON else ""
+    return ""
 
 
 def order(words: Sequence[Word]) -> dict[str, int]:

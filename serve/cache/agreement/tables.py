@@ -6,13 +6,13 @@ opposites) and everyday synonyms, never names: what they do not know is what a q
 A line is `meaning: word, phrase, ...`; a meaning may have several lines. Meanings are
 
     silent    says nothing that changes an answer
-    frame     the same where a request begins with it (explain, list, ...), else a word like others
     negates   not, without, except, ...
     ?x        asks for x; `?yes` for yes or no
     &x        can, should, must, will
     @x        whose: mine, yours, ...
     +x, -x    opposites
     ~x        may be left out: what to do where only one thing can be done
+    ^~x       the same where a request begins with it (explain, list), else a word like others
     x         what synonyms share
 
 and `?yes|&can` is two of them.
@@ -28,7 +28,7 @@ FRAME = "^"
 NUMBER = "#"
 PERSON = "@"
 MODAL = "&"
-_WRITTEN = {"silent": SILENT, "negates": NEGATES, "frame": FRAME}
+_WRITTEN = {"silent": SILENT, "negates": NEGATES}
 
 
 def read_table(name: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from serve.cache.agreement import chinese, english, numbers
-from serve.cache.agreement.tables import FRAME, SILENT, is_strict
+from serve.cache.agreement.tables import FRAME, is_strict
 
 _CJK = r"\u3400-\u9fff"
 _LETTER = rf"[^\W\d{_CJK}]"
@@ -145,9 +145,11 @@ def _add_english(words: list[Word], word: str, start: bool) -> None:
                     words.extend(_plain(phrase))
                     return
     found = _plain(word)
-    if found[0].meaning == FRAME:
+    if found[0].meaning.startswith(FRAME):
         asks = start or words[-1].text in english.REQUESTS
-        found = (Word(word, SILENT if asks else english.stem(word), False),)
+        found = (Word(word, found[0].meaning[1:] if asks else english.stem(word), False),)
+    elif word.endswith("ing") and words and words[-1].text in ("a", "an"):
+        found = (Word(word, word, False),)  # a drawing is not to draw
     words.extend(found)
 
 
