@@ -20,11 +20,13 @@ NOTHING = Decimal(0)
 
 
 class Charge:
-    """One request's account with its key. `about`: its answer, once there is one."""
+    """One request's account with its key. `about`: its answer, once there is one; `sent`: whether
+    a provider was asked, so that it may have cost something."""
 
     def __init__(self, meter: Meter, key: KeyRecord, tokens: int, worst: Decimal | None) -> None:
         """`tokens`: input and output that it may take; `worst`: the most it may cost."""
         self.about: Answered | None = None
+        self.sent = False
         self._meter = meter
         self._key = key
         self._tokens = tokens
@@ -44,7 +46,7 @@ class Charge:
     ) -> None:
         tokens: int | None = None
         cost: Decimal | None = None
-        if isinstance(error, GatewayError):
+        if isinstance(error, GatewayError) or not self.sent:
             tokens, cost = 0, NOTHING
         elif self.about is not None and self.about.usage is not None:
             tokens = self.about.usage.tokens_in + self.about.usage.tokens_out

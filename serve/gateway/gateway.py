@@ -211,6 +211,8 @@ class Gateway:
             turn = self.admission.turn()
             held.callback(turn.end)
             queued = 0.0 if turn.begin_now() else await self._wait(turn, since + call.timeout)
+            if charge is not None:
+                charge.sent = True
             answer = await self._upstream.ask(call, call.targets, since)
             answer.about.queued += queued
             if charge is not None:
