@@ -86,7 +86,8 @@ class Call:
 @dataclass(slots=True)
 class Answered:
     """Who answered and what it took; complete once the answer is. `cost`: money in `currency`,
-    None where prices are not known; times are seconds since the request arrived, None: not yet."""
+    None where prices are not known; times are seconds since the request arrived, None: not yet.
+    `sent`: when the provider was asked, the last time."""
 
     target: Target | None = None
     usage: Usage | None = None
@@ -96,6 +97,7 @@ class Answered:
     finish_reason: str | None = None
     attempts: int = 0
     queued: float = 0.0
+    sent: float | None = None
     first_byte: float | None = None
     last_byte: float | None = None
 

@@ -144,6 +144,7 @@ class OneProvider:
         trial.about.attempts += 1
         body = self._body(trial.call, target.model)
         response: Response | None = None
+        trial.about.sent = self._clock() - trial.since
         try:
             response = await self._connection.post(trial.call.endpoint, orjson.dumps(body))
             if response.status != 200:
