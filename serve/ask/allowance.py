@@ -147,6 +147,8 @@ class Allowance:
 
     def _heed(self, outcome: Outcome, now: float) -> None:
         """Take the provider's own account where it is lower than ours."""
+        if not outcome.headers:
+            return
         requests, tokens = quota(outcome.headers, "requests"), quota(outcome.headers, "tokens")
         told = (requests.limit or self._told_rpm, tokens.limit or self._told_tpm)
         if told != (self._told_rpm, self._told_tpm):

@@ -68,6 +68,7 @@ class Queues:
 
     def __init__(self) -> None:
         self._root = _tree()
+        self._paths = {cls: tuple(_path(self._root, cls)) for cls in CLASSES}
         self._queues: dict[Class, OrderedDict[str, Ticket]] = {c: OrderedDict() for c in CLASSES}
         self._class_of: dict[str, Class] = {}
 
@@ -97,25 +98,34 @@ class Queues:
 
         `slow_in_use` of the `permits` are held by slow calls.
         """
+        if not self._class_of:
+            return None
         ready = {cls for cls in CLASSES if self._queues[cls]}
         if len(ready) > 1 and slow_in_use >= max(1, permits // SLOW_SHARE):
             ready.discard("slow")
-        if not ready:
-            return None
-        node = self._root
-        while node.cls is None:
-            node = _first(node, ready)
-        return next(iter(self._queues[node.cls].values()))
+        if len(ready) == 1:
+            (cls,) = ready
+        else:
+            node = self._root
+            while node.cls is None:
+                node = _first(node, ready)
+            cls = node.cls
+        return next(iter(self._queues[cls].values()))
 
     def serve(self, ticket: Ticket) -> None:
         """Grant the ticket that `next` has named: it leaves, and its class has had a turn."""
         self.leave(ticket.id)
-        node = self._root
-        while node.cls is None:
-            branch = next(b for b in node.branches if ticket.cls in b.classes())
+        for node, branch in self._paths[ticket.cls]:
             node.clock = max(branch.turn, node.clock)
             branch.turn = node.clock + 1 / branch.weight
-            node = branch
+
+
+def _path(node: _Branch, cls: Class) -> Iterator[tuple[_Branch, _Branch]]:
+    """The way from `node` to a class: each branching, and the branch taken there."""
+    while node.cls is None:
+        branch = next(each for each in node.branches if cls in each.classes())
+        yield node, branch
+        node = branch
 
 
 def _first(node: _Branch, ready: set[Class]) -> _Branch:

@@ -73,6 +73,7 @@ class LimiterHost:
         self._answers: dict[str, Answer] = {}
         self._retry_waiters: dict[str, asyncio.Future[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = math.inf
 
     async def acquire(
         self, ticket_id: str, cls: Class, tokens: int, call_seconds: float = CALL_SECONDS
@@ -158,9 +159,6 @@ class LimiterHost:
 
     def step(self) -> None:
         """Decide everything that can be decided now, and wake up for the next."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         now = self._clock()
         decided = self._limiter.step(now)
         for lease in decided.granted:
@@ -169,9 +167,24 @@ class LimiterHost:
             _resolve(self._retry_waiters[ticket_id], None)
         for ticket_id, seconds in decided.refused.items():
             self._answers.pop(ticket_id)(breaker_open(seconds))
-        if decided.wake_at < math.inf:
-            delay = max(SHORTEST_TIMER, decided.wake_at - now)
-            self._timer = asyncio.get_running_loop().call_later(delay, self.step)
+        self._wake_at(decided.wake_at, now)
+
+    def _wake_at(self, at: float, now: float) -> None:
+        """Step again at that time, or sooner: a timer that is due before is left, since to set one
+        for every lease would cost more than to step once too often."""
+        if self._timer is not None:
+            if self._timer_at <= at:
+                return
+            self._timer.cancel()
+            self._timer = None
+        if at < math.inf:
+            self._timer_at = at
+            delay = max(SHORTEST_TIMER, at - now)
+            self._timer = asyncio.get_running_loop().call_later(delay, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self.step()
 
     def _drop(self, ticket_id: str) -> None:
         lost = TicketLost(ticket_id)
