@@ -1,9 +1,10 @@
-"""Questions that say the same words in another form or order: found by their fingerprints, then
-compared themselves.
+"""Questions that say the same words in another form: found by their fingerprints, then compared
+themselves.
 
-Invariant: what is found is alike as a text (`LIKENESS`) and agrees in numbers, names, negation and
-direction. Nothing is found in another partition, or after its answer's time. The index never takes
-more than `max_bytes`; what was not found for longest leaves first.
+Invariant: what is found is alike as a text (`LIKENESS`), says its words in the same order and
+agrees in numbers, names, negation and direction. Nothing is found in another partition, or after
+its answer's time. The index never takes more than `max_bytes`; what was not found for longest
+leaves first.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from serve.cache.simhash import BANDS, bands, distance, fingerprint, likeness, w
 
 DISTANCE = BANDS - 1
 """Bits in which two fingerprints may differ: the most at which the bands find every such pair."""
-LIKENESS = 0.5
-"""Of two texts, at least; docs/cache.md has what other values find."""
+LIKENESS = 0.4
+"""Of two texts, at least: what keeps apart texts in which few words are known as such."""
+TELLING = frozenset(("or", "was", "were", "did", "will", "had", "或", "或者", "还是", "曾", "曾经"))
+"""Words without a meaning of their own in `agree`, which all the same tell choice from sum and past
+from present."""
 LONGEST = 1_000
 """Characters of a question (reading that many takes about 2 ms). Of a longer one only an equal one
 is found: what differs may be any small part of it."""
@@ -72,8 +76,10 @@ class NearIndex:
             if question.until <= now:
                 self.forget(partition, question.key)
                 continue
-            alike = likeness(text, question.text) >= LIKENESS
-            if alike and self._same(read, reading(question.text)):
+            if likeness(text, question.text) < LIKENESS:
+                continue
+            other = reading(question.text)
+            if _in_order(read, other) and self._same(read, other):
                 self._questions.move_to_end(question.key)
                 return question.key
         return None
@@ -118,6 +124,28 @@ def _read(text: str) -> tuple[Reading | None, int]:
     read = reading(text) if len(text) <= LONGEST else None
     words = words_of(read) if read is not None else set()
     return (read, fingerprint(words)) if words else (None, 0)
+
+
+def _in_order(one: Reading, other: Reading) -> bool:
+    """Whether both say their words in one order. One may have words beyond the other's, but none
+    of TELLING, and no sign (`=`, `+`, `<`)."""
+    if _telling(one) != _telling(other):
+        return False
+    short, long = sorted((_meanings(one), _meanings(other)), key=len)
+    rest = iter(long)
+    return all(meaning in rest for meaning in short)
+
+
+def _meanings(read: Reading) -> list[str]:
+    return [word.meaning for word in read.said if word.meaning]
+
+
+def _telling(read: Reading) -> list[str]:
+    return [word.text for word in read.said if word.text in TELLING or _is_sign(word.text)]
+
+
+def _is_sign(text: str) -> bool:
+    return bool(text) and not any(map(str.isalnum, text))
 
 
 def _size(question: _Question) -> int:
