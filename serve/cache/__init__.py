@@ -6,7 +6,7 @@
     ttl.py        for how long
     good.py       which answers are worth it
     kept.py       an answer as it is stored
-    near.py       questions that say the same words in another form or order
+    near.py       questions that say the same words in another form
     simhash.py    fingerprints of questions, and how alike two texts are
     semantic.py   questions that mean the same
     agree.py      whether two texts agree in numbers, names, negation and direction
