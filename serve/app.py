@@ -24,10 +24,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from serve.ask.limiter_actor import RayPermits
 from serve.ask.limiter_host import Permits
 from serve.ask.settings import Provider, key_variable
-from serve.autoscaling import FEWEST, IN_FLIGHT, MOST, Policy
+from serve.autoscaling import FEWEST, IN_FLIGHT, LOOK_BACK, MOST, Policy
 from serve.gateway.app import build_app
 from serve.gateway.build import build_gateway
-from serve.gateway.settings import GatewaySettings
+from serve.gateway.keys import KeyRing
+from serve.gateway.meter import Meter, state_folder
+from serve.gateway.meter_actor import RayMeter
+from serve.gateway.settings import GatewaySettings, ServeSettings
 
 APPLICATION = "fupan-gateway"
 """The name of the application in Ray Serve."""
@@ -50,7 +53,9 @@ class Replica:
         self._settings = GatewaySettings.model_validate(settings)
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
-        return one_id(build_app(build_gateway(self._settings, permits=shared_permits)))
+        meter = shared_meter(self._settings.serve)
+        gateway = build_gateway(self._settings, permits=shared_permits, meter=meter)
+        return one_id(build_app(gateway))
 
     async def check_health(self) -> None:
         """Answered on the loop that answers requests: a replica whose loop is stuck is replaced."""
@@ -59,6 +64,13 @@ class Replica:
 def shared_permits(provider: Provider) -> Permits:
     """The limiter of a provider, which is shared by the cluster."""
     return RayPermits(provider.base_url, key_variable(provider), provider.limits.to_limits())
+
+
+def shared_meter(settings: ServeSettings) -> Meter | None:
+    """The account of API keys, which is shared by the cluster; None where there are no keys."""
+    if KeyRing.load(settings).open:
+        return None
+    return RayMeter(state_folder(settings.state))
 
 
 def one_id(app: ASGIApp) -> ASGIApp:
@@ -96,31 +108,37 @@ def build(args: dict[str, Any]) -> ray_serve.Application:
     return application(read_settings(args))
 
 
-def application(settings: GatewaySettings, replicas: int | None = 1) -> ray_serve.Application:
-    """The application with so many replicas; None: as many as the load asks for."""
+def application(
+    settings: GatewaySettings, replicas: int | AutoscalingConfig = 1
+) -> ray_serve.Application:
+    """The application with so many replicas, or as many as the load asks for."""
     admission = settings.serve.admission
-    scale: dict[str, Any] = {"num_replicas": replicas}
-    if replicas is None:
-        scale = {"autoscaling_config": autoscaling()}
+    most = admission.in_flight + admission.waiting + ASIDE
+    scale = "num_replicas" if isinstance(replicas, int) else "autoscaling_config"
     return _deployment.options(
-        max_ongoing_requests=admission.in_flight + admission.waiting + ASIDE,
-        max_queued_requests=admission.waiting,
+        max_ongoing_requests=most,
+        # Of a proxy. A burst counts as queued until each request is handed to a replica.
+        max_queued_requests=most,
         graceful_shutdown_timeout_s=longest_request(settings) + LONGER,
-        **scale,
+        **{scale: replicas},
     ).bind(settings.model_dump(mode="json", by_alias=True))
 
 
-def autoscaling() -> AutoscalingConfig:
-    """What serve/production.yaml says, for `fupan serve --replicas auto`. The delays are the
-    policy's own."""
+def autoscaling(
+    fewest: int = FEWEST, most: int = MOST, look_back: float = LOOK_BACK, **pace: float
+) -> AutoscalingConfig:
+    """What serve/production.yaml says, for `fupan serve --replicas auto`. `look_back`: seconds over
+    which the requests in flight are averaged; `pace`: as of `serve.autoscaling.Pace`."""
+    policy = f"{Policy.__module__}:{Policy.__name__}"
     return AutoscalingConfig(
-        min_replicas=FEWEST,
-        max_replicas=MOST,
+        min_replicas=fewest,
+        max_replicas=most,
         target_ongoing_requests=IN_FLIGHT,
-        look_back_period_s=10,
+        look_back_period_s=look_back,
+        # The policy has delays of its own.
         upscale_delay_s=0,
         downscale_delay_s=0,
-        policy={"policy_function": f"{Policy.__module__}:{Policy.__name__}"},
+        policy={"policy_function": policy, "policy_kwargs": pace},
     )
 
 

@@ -20,6 +20,8 @@ IN_FLIGHT = 10
 """Requests being answered or waiting that one replica is wanted for."""
 FEWEST, MOST = 3, 20
 """Replicas in production. Three: while one is replaced and another fails, one is left."""
+LOOK_BACK = 10.0
+"""Seconds over which Ray Serve averages the requests; how long something lasts the policy sees."""
 _STATE = "history"
 
 

@@ -65,7 +65,7 @@ def _deployed(
     from ray.serve.context import _get_global_client
     from ray.serve.schema import LoggingConfig
 
-    from serve.app import APPLICATION, application
+    from serve.app import APPLICATION, application, autoscaling
 
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
     ray_serve.start(
@@ -75,7 +75,8 @@ def _deployed(
     options = _get_global_client().http_config
     try:
         try:
-            ray_serve.run(application(settings, replicas), name=APPLICATION, route_prefix="/")
+            target = application(settings, replicas or autoscaling())
+            ray_serve.run(target, name=APPLICATION, route_prefix="/")
         except Exception as error:
             raise JobError(f"the gateway did not start: {_why(error)}") from error
         yield Where(options.host, options.port, ray.get_runtime_context().gcs_address)

@@ -6,9 +6,11 @@ nowhere) is told before anything is started.
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 import threading
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,10 +26,16 @@ from serve.gateway.names import Names
 from serve.gateway.settings import GatewaySettings
 
 AUTO = "auto"
-FAST_PORTS = (8404, 9101)
-"""On which the fast ingress shows its statistics and metrics, on all interfaces."""
+FAST_PORTS = {
+    "RAY_SERVE_HAPROXY_STATS_PORT": 8404,
+    "RAY_SERVE_HAPROXY_METRICS_PORT": 9101,
+}
+"""On which HAProxy shows its statistics and metrics, on all interfaces: Ray's variables, and what
+they are where nobody sets them."""
 _SHOWN = 12
 """Names of models that are printed; all are at /v1/models."""
+_LET_IN = "RAY_AUTH_MODE=token"
+"""A cluster of our own lets in who can read ~/.ray/auth_token."""
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -63,11 +71,12 @@ def serve_gateway(
     count = _replicas(replicas)
     host = host or settings.serve.host
     port = settings.serve.port if port is None else port
+    keyless = settings.serve.keys is None and settings.serve.keys_env is None
     if named_address() is None:
-        _check_own(settings)
+        keyless = _check_own(settings).open
         port = _check_port(host, port)
-        for number in FAST_PORTS if fast else ():
-            _check_port("0.0.0.0", number)  # noqa: S104  # where HAProxy itself listens
+        for variable, number in _fast_ports() if fast else ():
+            _check_port("0.0.0.0", number, variable)  # noqa: S104  # where HAProxy listens
     elif fast:
         raise UsageError(
             f"--fast in the cluster of {ADDRESS}: the ingress is chosen by the environment of its "
@@ -76,14 +85,10 @@ def serve_gateway(
     from job.commands.serve_cluster import running
 
     with running(settings, host, port, count, fast) as where:
-        for line in _lines(settings, where.url, where.cluster):
+        for line in _lines(settings, where.url, where.cluster, keyless):
             print(line, flush=True)
-        if not settings.serve.keys and host not in _LOOPBACK:
-            print(
-                f"fupan: warning: no API keys are set up: whoever reaches {host}:{where.port} may "
-                "ask, at your cost. See docs/keys.md",
-                file=sys.stderr,
-            )
+        for warning in _warnings(where.host, where.port, keyless, fast):
+            print(f"fupan: warning: {warning}", file=sys.stderr, flush=True)
         try:
             threading.Event().wait()
         except KeyboardInterrupt:
@@ -103,26 +108,40 @@ def gateway_settings(config: str | None) -> GatewaySettings:
             {"providers": file.providers, "serve": file.serve}
         )
         Names(settings)
+        return _absolute(settings)
     except ValidationError as error:
         said = validation_text(error, GatewaySettings)
         raise UsageError(f"{config or CONFIG_FILE}: {said}") from error
     except AskError as error:
         raise UsageError(f"{config or CONFIG_FILE}: {error.message}") from error
-    return settings
 
 
-def _check_own(settings: GatewaySettings) -> None:
-    """Raises UsageError for a key that this environment lacks. In a cluster that is joined those of
-    its nodes decide."""
+def _absolute(settings: GatewaySettings) -> GatewaySettings:
+    """With paths that mean the same in the processes of a cluster."""
+    paths = {
+        name: str(Path(value).expanduser().absolute())
+        for name in ("keys", "state")
+        if (value := getattr(settings.serve, name)) is not None
+    }
+    return settings.model_copy(update={"serve": settings.serve.model_copy(update=paths)})
+
+
+def _check_own(settings: GatewaySettings) -> KeyRing:
+    """The keys of clients. Raises UsageError for a key that this environment lacks. In a cluster
+    that is joined those of its nodes decide."""
     try:
         for provider in settings.providers.values():
             api_key(provider)
-        KeyRing.load(settings.serve)
+        return KeyRing.load(settings.serve)
     except AskError as error:
         raise UsageError(error.message) from error
 
 
-def _check_port(host: str, port: int) -> int:
+def _fast_ports() -> list[tuple[str, int]]:
+    return [(name, int(os.environ.get(name, port))) for name, port in FAST_PORTS.items()]
+
+
+def _check_port(host: str, port: int, setting: str = "--port") -> int:
     """The port; a free one for 0. Raises UsageError where it is taken, or not ours to take."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -133,7 +152,7 @@ def _check_port(host: str, port: int) -> int:
     except (OSError, OverflowError) as error:
         said = getattr(error, "strerror", None) or error
         raise UsageError(
-            f"cannot listen on {host}:{port}: {said}. --port chooses another"
+            f"cannot listen on {host}:{port}: {said}. {setting} chooses another"
         ) from error
 
 
@@ -145,15 +164,31 @@ def _replicas(text: str) -> int | None:
     return int(text)
 
 
-def _lines(settings: GatewaySettings, url: str, cluster: str) -> list[str]:
+def _warnings(host: str, port: int, keyless: bool, fast: bool) -> list[str]:
+    found = []
+    if keyless and host not in _LOOPBACK:
+        found.append(
+            f"no API keys are set up: whoever reaches {host}:{port} may ask, at your cost. See "
+            "docs/keys.md"
+        )
+    if fast:
+        ports = [str(port) for _, port in _fast_ports()]
+        found.append(
+            f"HAProxy shows statistics and metrics at ports {' and '.join(ports)} of every "
+            "interface: close both in a firewall. See docs/gateway.md"
+        )
+    return found
+
+
+def _lines(settings: GatewaySettings, url: str, cluster: str, keyless: bool) -> list[str]:
     """What is printed once it answers."""
     names = [entry.id for entry in Names(settings).entries()]
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    key = ' -H "authorization: Bearer $KEY"' if settings.serve.keys else ""
+    key = "" if keyless else ' -H "authorization: Bearer $KEY"'
     body = f'{{"model": "{names[0]}", "messages": [{{"role": "user", "content": "Hello"}}]}}'
     return [
         f"gateway at {url}",
         f"models: {', '.join(names[:_SHOWN])}{more}",
         f"try it: curl {url}/chat/completions{key} -d '{body}'",
-        f"share its limits: {ADDRESS}={cluster} fupan run ...",
+        f"share its limits: {_LET_IN} {ADDRESS}={cluster} fupan run ...",
     ]
