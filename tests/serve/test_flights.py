@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from decimal import Decimal
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from serve.ask.contract import Usage
 from serve.gateway.contract import Answer, Answered, Stream, Target, Whole
@@ -299,6 +301,46 @@ async def test_a_long_stream_goes_on_for_those_who_stay() -> None:
     assert not reading.done()
     await slow.aclose()
     assert len(await reading) == 100
+
+
+@given(st.integers(0, 200), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3)), max_size=6))
+@settings(deadline=None, max_examples=40)
+async def test_each_who_stays_gets_every_event_once(
+    buffer_bytes: int, plans: list[tuple[int, int]]
+) -> None:
+    """Readers come after some turns each, read at their own pace; of three one leaves early."""
+    flights = Flights(buffer_bytes=buffer_bytes)
+    sent = [b"data: %d\n\n" % number for number in range(30)]
+    asked = 0
+
+    async def events() -> AsyncIterator[bytes]:
+        for event in sent:
+            yield event
+            await asyncio.sleep(0)
+
+    async def work() -> Answer:
+        nonlocal asked
+        asked += 1
+        return Stream(events(), Answered(TARGET))
+
+    async def reader(number: int, start: int, pace: int) -> list[bytes] | None:
+        await turns(start)
+        answer, _ = await flights.join("key", work, 60)
+        assert isinstance(answer, Stream)
+        got = []
+        async for event in answer.events:
+            got.append(event)
+            if number % 3 == 2 and len(got) == 5:
+                await answer.aclose()
+                return None
+            await turns(pace)
+        return got
+
+    results = await asyncio.gather(*(reader(n, *plan) for n, plan in enumerate(plans)))
+    assert all(got == sent for got in results if got is not None)
+    await turns()
+    assert len(flights) == 0
+    assert asked <= 1 or sum(map(len, sent)) > buffer_bytes
 
 
 async def test_what_ends_with_the_gateway_says_so() -> None:
