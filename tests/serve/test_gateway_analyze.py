@@ -46,14 +46,15 @@ def upstream() -> Iterator[Upstream]:
 @pytest.fixture(scope="module")
 def world(upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     keys = tmp_path_factory.mktemp("keys") / "keys.yaml"
+    keyed: dict[str, dict[str, Any]] = {
+        "web": {},
+        "two": {"rpm": 2},
+        "poor": {"max_spend": "0.000001", "currency": "CNY"},
+        "narrow": {"models": ["other"]},
+    }
     lines = [
         {"name": name, "tenant": "t", "sha256": digest_of(f"fp-{name}"), **limits}
-        for name, limits in {
-            "web": {},
-            "two": {"rpm": 2},
-            "poor": {"max_spend": "0.000001", "currency": "CNY"},
-            "narrow": {"models": ["other"]},
-        }.items()
+        for name, limits in keyed.items()
     ]
     keys.write_bytes(orjson.dumps(lines))
     providers = {"main": provider_at(upstream.url, context=4_000, prices=PRICES)}
