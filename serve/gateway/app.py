@@ -31,9 +31,9 @@ from serve.gateway.gateway import Gateway
 from serve.gateway.names import Entry
 from serve.gateway.openapi import document
 from serve.gateway.request import request_id
+from serve.metrics import Metrics
+from serve.metrics.prometheus import CONTENT_TYPE
 
-CLIENT_LEFT = 499
-"""The status that is counted for a client that left before its answer (nginx's)."""
 VERSION = version("fupan")
 _SHOWN = 200
 """Characters of a path in an error about it."""
@@ -55,15 +55,27 @@ def build_app(gateway: Gateway) -> FastAPI:
             await gateway.aclose()
 
     routes: list[BaseRoute] = [
-        Route("/v1/chat/completions", _Asked(gateway, gateway.chat), methods=["POST"]),
-        Route("/v1/embeddings", _Asked(gateway, gateway.embeddings), methods=["POST"]),
-        Route("/v1/analyze", _Asked(gateway, gateway.analyze), methods=["POST"]),
-        Route("/v1/models", _Told(gateway, _models(gateway)), methods=["GET"]),
-        Route("/v1/models/{name:path}", _Told(gateway, _model(gateway)), methods=["GET"]),
-        Route("/healthz", _Told(gateway, _health), methods=["GET"]),
-        Route("/readyz", _Told(gateway, _ready(gateway)), methods=["GET"]),
-        Route("/openapi.json", _Told(gateway, _document(gateway)), methods=["GET"]),
+        *(
+            Route(f"/v1/{name}", _Asked(gateway, name, ask), methods=["POST"])
+            for name, ask in (
+                ("chat/completions", gateway.chat),
+                ("embeddings", gateway.embeddings),
+                ("analyze", gateway.analyze),
+            )
+        ),
+        *(
+            Route(path, _Told(gateway, tell), methods=["GET"])
+            for path, tell in (
+                ("/v1/models", _models(gateway)),
+                ("/v1/models/{name:path}", _model(gateway)),
+                ("/healthz", _health),
+                ("/readyz", _ready(gateway)),
+                ("/openapi.json", _document(gateway)),
+            )
+        ),
     ]
+    if gateway.metrics is not None:
+        routes.append(Route("/metrics", _Measured(gateway, gateway.metrics), methods=["GET"]))
     return FastAPI(
         title="fupan",
         version=VERSION,
@@ -85,17 +97,19 @@ class _Endpoint:
         self._gateway = gateway
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        client = Client(scope, receive, send, self._gateway.clock())
+        await self.serve(Client(scope, receive, send, self._gateway.clock()), scope)
+
+    async def serve(self, client: Client, scope: Scope) -> None:
+        """Answer `client`, whatever happens, for as long as it is there."""
         try:
             await self.answer(client, scope)
         except GatewayError as error:
             await client.send_error(error)
         except ClientGone:
-            client.status = CLIENT_LEFT
+            pass
         except asyncio.CancelledError:
             if not client.left():
                 raise
-            client.status = CLIENT_LEFT
         except Exception:
             _LOG.exception("request %s failed", client.id)
             if client.status is not None:
@@ -112,13 +126,22 @@ class _Endpoint:
 class _Asked(_Endpoint):
     """What a provider is asked for."""
 
-    def __init__(self, gateway: Gateway, ask: _Ask) -> None:
+    def __init__(self, gateway: Gateway, name: str, ask: _Ask) -> None:
         super().__init__(gateway)
+        self._name = name
         self._ask = ask
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        client = Client(scope, receive, send, self._gateway.clock())
+        try:
+            await self.serve(client, scope)
+        finally:
+            self._gateway.observe(self._name, client)
 
     async def answer(self, client: Client, scope: Scope) -> None:
         with self._gateway.visit() as visit:
             answer = await self._ask(client, visit)
+            client.about = answer.about
             if isinstance(answer, Whole):
                 await client.send(200, answer.body, [JSON, *_marks(answer.about)])
                 return
@@ -137,6 +160,17 @@ class _Told(_Endpoint):
 
     async def answer(self, client: Client, scope: Scope) -> None:
         await client.send(200, self._tell(client, scope["path_params"]), [JSON])
+
+
+class _Measured(_Endpoint):
+    """What was measured."""
+
+    def __init__(self, gateway: Gateway, metrics: Metrics) -> None:
+        super().__init__(gateway)
+        self._metrics = metrics
+
+    async def answer(self, client: Client, scope: Scope) -> None:
+        await client.send(200, await self._metrics.render(), [(b"content-type", CONTENT_TYPE)])
 
 
 def _marks(about: Answered) -> list[tuple[bytes, bytes]]:

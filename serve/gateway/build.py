@@ -24,6 +24,9 @@ from serve.gateway.meter import LocalMeter, Meter, state_folder
 from serve.gateway.names import Names
 from serve.gateway.settings import GatewaySettings, ServeSettings
 from serve.gateway.upstream import Upstream
+from serve.metrics import Metrics
+from serve.metrics.board import Shared
+from serve.metrics.spans import Spans
 
 INDEX_SHARE = 8
 """The index of questions takes at most this part of what answers may take."""
@@ -41,9 +44,11 @@ def build_gateway(
     *,
     permits: PermitsOf = in_process_permits,
     meter: Meter | None = None,
+    measured: Shared | None = None,
 ) -> Gateway:
     """A gateway that is not started yet. `permits`: the limiter of each provider; `meter`: of the
-    keys, None: one of this process. Raises Misconfigured."""
+    keys, None: one of this process; `measured`: where replicas tell each other what they measure.
+    Raises Misconfigured."""
     caching = settings.serve.cache
     near = NearIndex(caching.bytes // INDEX_SHARE, time.monotonic)
     store = _store(settings.serve)
@@ -56,6 +61,9 @@ def build_gateway(
         upstream=Upstream(settings.providers, permits),
         admission=Admission(settings.serve.admission),
         meter=meter or LocalMeter(state_folder(settings.serve.state)),
+        metrics=Metrics(settings, measured, Spans.from_environment())
+        if settings.serve.metrics
+        else None,
     )
 
 

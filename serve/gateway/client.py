@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
-from serve.gateway.contract import Call, Stream
+from serve.gateway.contract import Answered, Call, Stream
 from serve.gateway.errors import GatewayError
 from serve.gateway.request import headers_of, request_id
 
@@ -36,8 +36,8 @@ class ClientGone(Exception):
 
 class Client:
     """Who sent one request. `since`: when it arrived, in the seconds of the gateway's clock; `id`:
-    the request's; `call`: what it asks for, once that is understood; `status`: what was answered,
-    None: nothing yet."""
+    the request's; `call`: what it asks for, once that is understood; `about`: its answer, once
+    there is one; `status`: what was answered, None: nothing yet."""
 
     def __init__(
         self, scope: Mapping[str, Any], receive: Receive, send: Send, since: float
@@ -46,6 +46,7 @@ class Client:
         self.headers = headers_of(scope["headers"])
         self.id = request_id(self.headers.get("x-request-id"))
         self.call: Call | None = None
+        self.about = Answered()
         self.status: int | None = None
         self._receive = receive
         self._send = send

@@ -42,8 +42,12 @@ from serve.gateway.request import (
 from serve.gateway.settings import GatewaySettings
 from serve.gateway.tasks import TASK_HEADER, task_named, tasks_of
 from serve.gateway.upstream import Upstream
+from serve.metrics import Metrics
+from serve.metrics.families import IN_FLIGHT, RECHECKS, WAITING
 
 NOBODY = Caller()
+CLIENT_LEFT = 499
+"""The status that is counted for a client that left before its answer (nginx's)."""
 
 
 class Gateway:
@@ -60,6 +64,7 @@ class Gateway:
         upstream: Upstream,
         admission: Admission,
         meter: Meter,
+        metrics: Metrics | None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.settings = settings
@@ -71,11 +76,18 @@ class Gateway:
         self.admission = admission
         self._meter = meter
         self._analyst = Analyst(settings)
+        self.metrics = metrics
+        if metrics is not None:
+            metrics.watch(IN_FLIGHT, lambda: {(): self.admission.in_flight})
+            metrics.watch(WAITING, lambda: {(): self.admission.waiting})
+            metrics.watch(RECHECKS, self._recall.checked)
         self._tasks = tasks_of(settings.serve.tasks)
         self._started = False
 
     async def start(self) -> None:
         """Take requests."""
+        if self.metrics is not None:
+            await self.metrics.start()
         self._started = True
 
     def drain(self) -> None:
@@ -88,6 +100,8 @@ class Gateway:
         await self._recall.aclose()
         await self._upstream.aclose()
         await self._meter.aclose()
+        if self.metrics is not None:
+            await self.metrics.aclose()
 
     def check_ready(self) -> None:
         """Raises Draining unless it takes requests."""
@@ -100,6 +114,15 @@ class Gateway:
         """Somebody comes to ask a model; ends with the last byte of the answer. Raises Draining and
         Overloaded."""
         return self.admission.visit()
+
+    def observe(self, endpoint: str, client: Client) -> None:
+        """A request is over: measure it."""
+        if self.metrics is not None:
+            status = client.status or CLIENT_LEFT
+            seconds = self.clock() - client.since
+            self.metrics.observe(
+                endpoint, status, client.call, client.about, seconds, client.headers
+            )
 
     async def chat(self, client: Client, visit: Visit) -> Answer:
         """`POST /v1/chat/completions`."""

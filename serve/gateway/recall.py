@@ -42,6 +42,22 @@ class Recall:
             return await self._repeats.once(call, partial(self._cached, call, ask))
         return await self._cached(call, ask)
 
+    def checked(self) -> dict[tuple[str, ...], float]:
+        """How many hits, by (cache, outcome), were asked live as well."""
+        checks = self.rechecks
+        right = checks.checked - checks.wrong
+        outcomes = {
+            "right": right,
+            "wrong": checks.wrong,
+            "failed": checks.failed,
+            "skipped": checks.skipped,
+        }
+        return {
+            (kind, outcome): count
+            for outcome, counted in outcomes.items()
+            for kind, count in counted.items()
+        }
+
     async def aclose(self) -> None:
         """End what is being asked for nobody, and let go of the store."""
         await self.rechecks.aclose()

@@ -1,7 +1,7 @@
 """A provider that does what a test says, on a real port: answers by a plan, notes what it was sent.
 
 Each request for a completion or for embeddings takes the next of the planned answers; where none
-is planned, a plain one is given.
+is planned, `otherwise` is given.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Upstream:
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.planned: deque[Planned] = deque()
+        self.otherwise: Planned = plain
         self.arrived = threading.Semaphore(0)
         self.left = threading.Semaphore(0)
         """One more for each request whose client did not wait for the end."""
@@ -60,7 +61,7 @@ class Upstream:
         self.bodies.append(orjson.loads(await request.read()))
         self.headers.append(dict(request.headers))
         self.arrived.release()
-        planned = self.planned.popleft() if self.planned else plain
+        planned = self.planned.popleft() if self.planned else self.otherwise
         try:
             return await planned(request)
         except (asyncio.CancelledError, ConnectionResetError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from typing import Any
 
@@ -64,7 +65,10 @@ def error(answer: httpx.Response) -> tuple[int, str | None, str | None]:
 # Routes.
 
 
-@pytest.mark.parametrize("path", ["/", "/v1", "/v1/nothing", "/v1/models/", "/docs", "/redoc"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/v1", "/v1/completions", "/v1/responses", "/v1/files", "/v1/models/", "/docs", "/redoc"],
+)
 def test_an_unknown_path_is_told_in_openais_form(http: httpx.Client, path: str) -> None:
     assert error(http.get(path))[0] == 404
 
@@ -155,7 +159,44 @@ def test_a_stream_is_not_held_back(http: httpx.Client) -> None:
     assert answer.text.endswith("data: [DONE]\n\n")
 
 
+def test_without_keys_none_is_needed_and_any_is_taken(http: httpx.Client) -> None:
+    assert chat(http).status_code == 200
+    assert chat(http, {"authorization": "Bearer anything"}).status_code == 200
+
+
+def test_headers_of_the_client_are_not_passed_on(http: httpx.Client, upstream: Upstream) -> None:
+    chat(http, {"openai-organization": "org-1", "cookie": "a=b", "x-mine": "1"})
+    sent = {name.lower() for name in upstream.headers[-1]}
+    assert not sent & {"openai-organization", "cookie", "x-mine", "x-request-id"}
+
+
+def test_headers_of_the_provider_are_not_passed_on(http: httpx.Client, upstream: Upstream) -> None:
+    told = {"x-ratelimit-limit-requests": "99999", "openai-processing-ms": "7", "set-cookie": "a=b"}
+    upstream.planned.append(answered(completion(), **told))
+    assert not set(chat(http).headers) & set(told)
+
+
+def test_a_model_has_no_date(http: httpx.Client) -> None:
+    model = http.get("/v1/models/simulated").json()
+    assert model == {"id": "simulated", "object": "model", "created": 0, "owned_by": "main"}
+
+
 # Bodies.
+
+
+def test_a_compressed_body_is_refused(http: httpx.Client, upstream: Upstream) -> None:
+    body = gzip.compress(orjson.dumps(CHAT))
+    answer = http.post("/v1/chat/completions", content=body, headers={"content-encoding": "gzip"})
+    assert error(answer)[0] == 400
+    assert upstream.calls == 0
+
+
+def test_integers_beyond_64_bits_are_sent_on_as_decimals(
+    http: httpx.Client, upstream: Upstream
+) -> None:
+    chat(http, large=2**64, fits=2**64 - 1)
+    assert upstream.bodies[0]["fits"] == 2**64 - 1
+    assert isinstance(upstream.bodies[0]["large"], float)
 
 
 def test_a_body_that_is_no_json(http: httpx.Client) -> None:

@@ -296,6 +296,14 @@ def test_a_used_up_rate_of_the_key_is_a_rate_limit_error(world: World, client: O
     assert int(caught.value.response.headers["retry-after"]) >= 1
 
 
+def test_a_rate_of_the_provider_is_waited_for(client: OpenAI, upstream: Upstream) -> None:
+    limited = refused(429, "slow down", **{"retry-after-ms": "50"})
+    upstream.planned.extend([limited, limited])
+    answer = client.chat.completions.create(model="simulated", messages=SAID)
+    assert answer.choices[0].message.content == "Hello."
+    assert upstream.calls == 3
+
+
 def test_an_empty_account_at_the_provider_is_a_rate_limit_error(
     client: OpenAI, upstream: Upstream
 ) -> None:
