@@ -23,8 +23,11 @@ READY_SECONDS = 10.0
 class RedisServer:
     """A redis-server in `folder`, whose changes are on the disk before it replies."""
 
-    def __init__(self, folder: Path, *, port: int = 0, password: str | None = None) -> None:
+    def __init__(
+        self, folder: Path, *options: str, port: int = 0, password: str | None = None
+    ) -> None:
         self.folder = folder
+        self.options = options
         self.port = port
         self.password = password
         self._process: subprocess.Popen[bytes] | None = None
@@ -43,14 +46,14 @@ class RedisServer:
         """To look into it."""
         return Redis(unix_socket_path=self.socket, password=self.password)
 
-    def start(self, *options: str) -> None:
+    def start(self) -> None:
         """Start it, and wait until it answers."""
         words = [
             *("redis-server", "--port", str(self.port), "--bind", "127.0.0.1"),
             *("--unixsocket", self.socket, "--dir", str(self.folder), "--save", ""),
             *("--appendonly", "yes", "--appendfsync", "always", "--daemonize", "no"),
             *(("--requirepass", self.password) if self.password else ()),
-            *options,
+            *self.options,
         ]
         self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
         until = time.monotonic() + READY_SECONDS
@@ -76,10 +79,13 @@ class RedisServer:
 
 
 @contextmanager
-def redis_server(*, tcp: bool = False, password: str | None = None) -> Iterator[RedisServer]:
-    """A running server, `tcp` on a free loopback port as well."""
+def redis_server(
+    *options: str, tcp: bool = False, password: str | None = None
+) -> Iterator[RedisServer]:
+    """A running server with further `options`, `tcp` on a free loopback port as well."""
     with tempfile.TemporaryDirectory(prefix="redis-") as folder:
-        server = RedisServer(Path(folder), port=_free_port() if tcp else 0, password=password)
+        port = _free_port() if tcp else 0
+        server = RedisServer(Path(folder), *options, port=port, password=password)
         try:
             server.start()
             yield server
