@@ -172,7 +172,7 @@ def test_headers_of_the_client_are_not_passed_on(http: httpx.Client, upstream: U
 
 def test_headers_of_the_provider_are_not_passed_on(http: httpx.Client, upstream: Upstream) -> None:
     told = {"x-ratelimit-limit-requests": "99999", "openai-processing-ms": "7", "set-cookie": "a=b"}
-    upstream.planned.append(answered(completion(), **told))
+    upstream.planned.append(answered(completion(), 200, **told))
     assert not set(chat(http).headers) & set(told)
 
 
