@@ -107,7 +107,8 @@ class Allowance:
         elif outcome.kind == "ok" and call > self._refused_at_call:
             self._pause.good()
             self._found.good()
-            self._fit(now)
+            if self._found.rate is not None:
+                self._fit(now)
         elif outcome.kind == "rate_limited":
             self._refuse(call, lease.granted_at, last_call, outcome.retry_after, now)
         elif outcome.kind == "unavailable" and outcome.retry_after is not None:

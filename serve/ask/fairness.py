@@ -100,7 +100,7 @@ class Queues:
         """
         if not self._class_of:
             return None
-        ready = {cls for cls in CLASSES if self._queues[cls]}
+        ready = {cls for cls, queue in self._queues.items() if queue}
         if len(ready) > 1 and slow_in_use >= max(1, permits // SLOW_SHARE):
             ready.discard("slow")
         if len(ready) == 1:

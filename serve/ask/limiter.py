@@ -47,6 +47,9 @@ __all__ = [
     "strictest",
 ]
 
+SETTLED_KEPT = 1000
+"""Expiries of settled leases that are kept among the others: to clear them out one by one would
+cost more, and to wait until they are due keeps minutes of them."""
 LEASE_SLACK = 30.0
 """Seconds a lease outlives the longest its call may take: what a busy holder needs to settle."""
 
@@ -62,7 +65,7 @@ class Step:
     wake_at: float = math.inf
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Call:
     """A lease in use, and its number in the order of granting (1 for the first)."""
 
@@ -129,6 +132,7 @@ class Limiter:
         in_use = self._counted_in_use()
         was_closed = self._breaker.state(now) == "closed"
         call = self._release(lease_id)
+        self._note_idleness(now)
         if call is None:
             return Settled(breaker_open=not was_closed)
         self._breaker.record(call.number, outcome.kind, self._granted, now)
@@ -167,6 +171,11 @@ class Limiter:
             wake_at = min(wake_at, self._budget.ready_at(now))
         return Step(tuple(granted), refused, retries, wake_at)
 
+    @property
+    def anybody_waits(self) -> bool:
+        """For a permit or a retry token."""
+        return bool(self._queues) or bool(self._retry_waiters)
+
     def stats(self, now: float) -> LimiterStats:
         """The limiter at this moment."""
         _, at = self._next(now)
@@ -194,6 +203,8 @@ class Limiter:
 
         Nobody overtakes who only waits for the buckets: a big request would never be sent.
         """
+        if not self._queues:
+            return None, math.inf
         permits = self._concurrency.limit
         if (
             len(self._calls) >= self._limits.max_concurrency
@@ -212,6 +223,9 @@ class Limiter:
         self._calls[lease.id] = _Call(lease, self._granted)
         self._in_use[lease.cls] += 1
         heapq.heappush(self._expiries, (expires_at, lease.id))
+        if len(self._expiries) > 2 * len(self._calls) + SETTLED_KEPT:
+            self._expiries = [(call.lease.expires_at, id_) for id_, call in self._calls.items()]
+            heapq.heapify(self._expiries)
         self._peak = max(self._peak, len(self._calls))
         self._allowance.granted(ticket.tokens, now)
         self._breaker.granted(now)

@@ -105,7 +105,8 @@ class LimiterHost:
     def settle(self, lease_id: str, outcome: Outcome) -> Settled:
         """See `Permits.settle`."""
         settled = self.release(lease_id, outcome)
-        self.step()
+        if self._limiter.anybody_waits:
+            self.step()
         return settled
 
     def withdraw(self, ticket_id: str) -> None:
