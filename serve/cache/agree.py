@@ -31,7 +31,7 @@ class Reading:
     """What two questions must agree in. `words`: the meanings of all words that have one;
     `strict`: those that the other question must have too; `said`: all words in their order;
     `data`: the text to work on; `negated`: what each negation is before; `persons`, `modals`: I or
-    you, can or should; `flows`, `order`, `whom`: see `direction.py`."""
+    you, can or should; `flows`, `order`, `whom`, `asked`: see `direction.py`."""
 
     said: tuple[Word, ...]
     data: str
@@ -44,6 +44,7 @@ class Reading:
     flows: frozenset[tuple[str, str]]
     order: dict[str, int]
     whom: str
+    asked: str
 
 
 def reading(text: str) -> Reading:
@@ -62,6 +63,7 @@ def reading(text: str) -> Reading:
         flows=direction.flows(words),
         order=direction.order(words),
         whom=direction.object_of(words),
+        asked=direction.asked(words),
     )
 
 
@@ -77,6 +79,7 @@ def agree(one: Reading, other: Reading) -> bool:
         and one.negated == other.negated
         and one.data == other.data
         and one.whom == other.whom
+        and (one.asked == other.asked or not (one.asked and other.asked))
         and one.strict <= other.words
         and other.strict <= one.words
         and _same_mood(one, other)

@@ -67,6 +67,24 @@ def object_of(words: Sequence[Word]) -> str:
     return ""
 
 
+def asked(words: Sequence[Word]) -> str:
+    """Whether a question asks who does it ("who": who beat Spain, 谁赢了西班牙) or to whom it is
+    done ("whom": who did Spain beat, 西班牙赢了谁); "" where it asks neither, or leaves it open."""
+    roles = [_ROLES.get(word.text) for word in words]
+    if "asks" not in roles:
+        return ""
+    at = roles.index("asks")
+    if words[at].text.isascii():
+        if "does" in roles[at:]:
+            return "whom"
+        return "" if "open" in roles else "who"
+    if "open" in roles[max(0, at - 1) : at + 2]:
+        return ""
+    before = any(word.meaning and not word.strict for word in words[:at])
+    after = any(word.meaning and not word.strict for word in words[at + 1 :])
+    return "" if before == after else "whom" if before else "who"
+
+
 def order(words: Sequence[Word]) -> dict[str, int]:
     """Where each name stands, leaving out those that only say where or with what, and those that
     are joined to another (A and B)."""
