@@ -11,6 +11,7 @@ import logging
 import math
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -18,7 +19,7 @@ from pathlib import Path
 from serve.ask.errors import Misconfigured
 from serve.gateway.errors import Forbidden, GatewayError, KeyRateLimited, KeySpent, Overloaded
 from serve.gateway.keys import KeyRecord
-from serve.gateway.meter_journal import Began, Ended, MeterJournal
+from serve.gateway.meter_journal import FILE, Began, Ended, MeterJournal
 from serve.gateway.purse import NOTHING, Account, Purse, month_of, next_month
 from serve.gateway.rates import KeyRates
 
@@ -80,13 +81,15 @@ class MeterHost:
         for what nobody knows the price of, Overloaded where the journal cannot be used; then it
         counts for nothing.
         """
+        account = self._account(key)
+        # What another host granted is known once the journal is open.
+        purse = None if account is None else self._purse(account)
         if ticket in self._open:
             return self.unwritten
         now = self._clock()
         self._expire(now)
-        account = self._account(key)
-        if account is not None:
-            self._check_money(key, self._purse(account), worst)
+        if purse is not None:
+            self._check_money(key, purse, worst)
         rates = self._rates_of(key, now)
         if (wait := rates.wait(tokens, now)) is not None:
             which, seconds = wait
@@ -97,14 +100,16 @@ class MeterHost:
             )
         rates.take(tokens, now)
         self._open[ticket] = _Open(key.name, tokens, now, account)
-        if account is None or worst is None:
+        if account is None or purse is None or worst is None:
             return False
-        self._purse(account).hold(ticket, worst)
+        purse.hold(ticket, worst)
         self._changes.append(Began(ticket, account, worst))
         return True
 
     def end(self, ticket: str, tokens: int | None, cost: Decimal | None) -> None:
         """The request is over. None: nobody knows; it counts as expected, and for its worst."""
+        if ticket not in self._open and self._journal is None:
+            self._look_for_journal()
         held = self._open.pop(ticket, None)
         if held is None:
             return
@@ -117,6 +122,8 @@ class MeterHost:
 
     def withdraw(self, ticket: str) -> None:
         """The request is not sent after all, and counts for nothing."""
+        if ticket not in self._open and self._journal is None:
+            self._look_for_journal()
         held = self._open.get(ticket)
         if held is None:
             return
@@ -188,6 +195,12 @@ class MeterHost:
         if self._journal is None:
             self._open_journal()
         return self._purses.setdefault(account, Purse())
+
+    def _look_for_journal(self) -> None:
+        """Somebody else may have begun what ends here."""
+        if (self._state / FILE).exists():
+            with suppress(Overloaded):
+                self._open_journal()
 
     def _open_journal(self) -> None:
         """Go on where another one ended: its requests in flight may end yet."""
