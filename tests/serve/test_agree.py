@@ -84,20 +84,6 @@ def test_in_doubt_they_do_not(one: str, other: str) -> None:
 
 
 ENGLISH = ["how", "I", "not", "copy", "from", "to", "Paris", "Lyon", "file", "in", "3", "before"]
-    "how",
-    "do",
-    "I",
-    "not",
-    "copy",
-    "from",
-    "to",
-    "Paris",
-    "Lyon",
-    "file",
-    "in",
-    "3",
-    "before",
-]
 CHINESE = ["从", "到", "北京", "上海", "不", "三", "怎么", "比", "大", "谁", "我"]
 MARKS = [":", '"', "'", "-", "《", "》", "\n", "."]
 WORDS = st.sampled_from([*ENGLISH, *CHINESE, *MARKS])
