@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from serve.ask.contract import Usage
 from serve.ask.price_table import prices_of
-from serve.ask.settings import Provider
+from serve.ask.settings import Prices, Provider
 from serve.ask.spend import SAFETY, cost_of
 from serve.gateway.contract import Call, Target
 from serve.gateway.request import output_limit
@@ -29,29 +29,44 @@ def most_tokens(call: Call) -> int:
     return call.estimate + limit
 
 
-def most_cost(call: Call, providers: Mapping[str, Provider], currency: str) -> Decimal | None:
-    """The most that a call may cost in `currency` at the dearest of its targets; None: nobody
-    knows."""
-    costs = [
-        _most_at(call, target, providers[target.provider], currency) for target in call.targets
-    ]
-    known = [cost for cost in costs if cost is not None]
-    return max(known) if known and len(known) == len(costs) else None
+class Costs:
+    """The most that a call may cost, by what providers charge."""
+
+    def __init__(self, providers: Mapping[str, Provider]) -> None:
+        self._providers = providers
+        self._prices = {
+            Target(name, model): _dearest(provider, model)
+            for name, provider in providers.items()
+            for model in provider.models
+        }
+
+    def most(self, call: Call, currency: str) -> Decimal | None:
+        """In `currency`, at the dearest of its targets; None: nobody knows."""
+        costs = []
+        for target in call.targets:
+            prices = self._prices[target]
+            if prices is None or prices.currency != currency:
+                return None
+            costs.append(self._most_at(call, target, prices))
+        return max(costs, default=None)
+
+    def _most_at(self, call: Call, target: Target, prices: Prices) -> Decimal:
+        # Nobody has counted with the provider's own tokenizer yet.
+        tokens_in = int(call.estimate * SAFETY)
+        output = 0
+        if call.endpoint == "chat/completions":
+            output = output_limit(call.body) or _open_output(call, self._providers[target.provider])
+        return cost_of(Usage(tokens_in, output), prices)
 
 
-def _most_at(call: Call, target: Target, provider: Provider, currency: str) -> Decimal | None:
-    known = prices_of(provider, target.model)
-    if known is None or known.prices.currency != currency:
+def _dearest(provider: Provider, model: str) -> Prices | None:
+    """What the model charges where nothing is cached, or all, whichever is the dearer."""
+    known = prices_of(provider, model)
+    if known is None:
         return None
-    # Nobody has counted with the provider's own tokenizer yet.
-    tokens_in = int(call.estimate * SAFETY)
-    output = 0
-    if call.endpoint == "chat/completions":
-        output = output_limit(call.body) or _open_output(call, provider)
     # A configuration may make cached input the dearer one.
     price = max(known.prices.input, known.prices.cached or Decimal(0))
-    dearest = known.prices.model_copy(update={"input": price, "cached": None})
-    return cost_of(Usage(tokens_in, output), dearest)
+    return known.prices.model_copy(update={"input": price, "cached": None})
 
 
 def _open_output(call: Call, provider: Provider) -> int:

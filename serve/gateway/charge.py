@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import secrets
 from decimal import Decimal
-from types import TracebackType
-from typing import Self
 
 from serve.gateway.contract import Answered
 from serve.gateway.errors import GatewayError
@@ -33,17 +31,12 @@ class Charge:
         self._worst = worst
         self._ticket = secrets.token_hex(8)
 
-    async def __aenter__(self) -> Self:
-        """Raises KeyRateLimited and KeySpent."""
+    async def begin(self) -> None:
+        """Raises KeyRateLimited and KeySpent; then there is nothing to end."""
         await self._meter.begin(self._key, self._ticket, self._tokens, self._worst)
-        return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def end(self, error: BaseException | None) -> None:
+        """The request is over; `error`: what it failed by."""
         tokens: int | None = None
         cost: Decimal | None = None
         if isinstance(error, GatewayError) or not self.sent:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,7 +19,7 @@ from serve.cache.caches import Caches
 from serve.cache.store import Store
 from serve.gateway.admission import Admission, Turn, Visit
 from serve.gateway.analyze import Analyst, read_document
-from serve.gateway.bound import most_cost, most_tokens
+from serve.gateway.bound import Costs, most_tokens
 from serve.gateway.charge import Charge
 from serve.gateway.client import Client
 from serve.gateway.contract import Answer, Call, Caller, Endpoint, Stream, Target
@@ -75,6 +74,7 @@ class Gateway:
         self._upstream = upstream
         self.admission = admission
         self._meter = meter
+        self._costs = Costs(settings.providers)
         self._analyst = Analyst(settings)
         self.metrics = metrics
         if metrics is not None:
@@ -223,27 +223,38 @@ class Gateway:
 
     async def _ask(self, call: Call, key: KeyRecord | None, since: float) -> Answer:
         """Ask a provider, within the key's rate and money and in its turn."""
-        async with AsyncExitStack() as held:
-            charge = None
-            if key is not None and key.limited:
-                tokens = most_tokens(call)
-                cost = None
-                if key.max_spend:
-                    cost = most_cost(call, self.settings.providers, key.currency)
-                charge = await held.enter_async_context(Charge(self._meter, key, tokens, cost))
-            turn = self.admission.turn()
-            held.callback(turn.end)
+        charge = self._charge(call, key)
+        if charge is not None:
+            await charge.begin()
+        turn = self.admission.turn()
+
+        async def give_back(error: BaseException | None = None) -> None:
+            turn.end()
+            if charge is not None:
+                await charge.end(error)
+
+        try:
             queued = 0.0 if turn.begin_now() else await self._wait(turn, since + call.timeout)
             if charge is not None:
                 charge.sent = True
             answer = await self._upstream.ask(call, call.targets, since)
-            answer.about.queued += queued
-            if charge is not None:
-                charge.about = answer.about
-            if isinstance(answer, Stream):
-                held.push_async_callback(answer.aclose)
-                return Stream(Held(answer.events, held.pop_all()), answer.about)
-            return answer
+        except BaseException as error:
+            await give_back(error)
+            raise
+        answer.about.queued += queued
+        if charge is not None:
+            charge.about = answer.about
+        if isinstance(answer, Stream):
+            return Stream(Held(answer, give_back), answer.about)
+        await give_back()
+        return answer
+
+    def _charge(self, call: Call, key: KeyRecord | None) -> Charge | None:
+        """What is held of the key for a call; None where its key has no limits."""
+        if key is None or not key.limited:
+            return None
+        cost = None if key.max_spend is None else self._costs.most(call, key.currency)
+        return Charge(self._meter, key, most_tokens(call), cost)
 
     async def _live(self, call: Call) -> Answer:
         return await self._ask(call, None, self.clock())

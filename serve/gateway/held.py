@@ -6,28 +6,36 @@ them, or when the stream is closed, be it before its first event.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable
 from typing import Self
+
+from serve.gateway.contract import Stream
 
 
 class Held:
-    """The events of a stream; `held` is closed with them."""
+    """The events of `stream`; `give_back` is awaited when it is over."""
 
-    def __init__(self, events: AsyncIterator[bytes], held: AsyncExitStack) -> None:
-        self._events = events
-        self._held = held
+    def __init__(self, stream: Stream, give_back: Callable[[], Awaitable[None]]) -> None:
+        self._stream = stream
+        self._give_back = give_back
+        self._over = False
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> bytes:
         try:
-            return await anext(self._events)
+            return await anext(self._stream.events)
         except BaseException:
             await self.aclose()
             raise
 
     async def aclose(self) -> None:
-        """Give back what is held; harmless to repeat."""
-        await self._held.aclose()
+        """Close the stream and give back what is held; harmless to repeat."""
+        if self._over:
+            return
+        self._over = True
+        try:
+            await self._stream.aclose()
+        finally:
+            await self._give_back()
