@@ -98,10 +98,6 @@ class LocalMeter:
         self._write()
         self._host.close()
 
-    def spent(self, key: KeyRecord) -> Decimal | None:
-        """See `MeterHost.spent`."""
-        return self._host.spent(key)
-
     async def _written(self) -> GatewayError | None:
         """Write, together with all others that begin in this turn of the loop."""
         loop = asyncio.get_running_loop()

@@ -147,11 +147,6 @@ class MeterHost:
             return uncounted(error)
         return None
 
-    def spent(self, key: KeyRecord) -> Decimal | None:
-        """By requests of this month that are over; None for a key without a limit of money."""
-        account = self._account(key)
-        return None if account is None else self._purse(account).spent
-
     def close(self) -> None:
         """Write down what has changed, and close the journal."""
         self.write()
