@@ -89,7 +89,7 @@ class ServeSettings(_Strict):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
     keys_env: str | None = None
-    """The environment variable that holds the hashed API keys, see docs/gateway.md."""
+    """The environment variable that holds the hashed API keys, see docs/keys.md."""
     keys: str | None = None
     """A file of hashed API keys. Neither this nor `keys_env`: whoever reaches the port may ask."""
     redis_env: str | None = None
