@@ -54,15 +54,16 @@ def build_app(gateway: Gateway) -> FastAPI:
         finally:
             await gateway.aclose()
 
+    asked = {
+        f"/v1/{name}": _Asked(gateway, name, ask)
+        for name, ask in (
+            ("chat/completions", gateway.chat),
+            ("embeddings", gateway.embeddings),
+            ("analyze", gateway.analyze),
+        )
+    }
     routes: list[BaseRoute] = [
-        *(
-            Route(f"/v1/{name}", _Asked(gateway, name, ask), methods=["POST"])
-            for name, ask in (
-                ("chat/completions", gateway.chat),
-                ("embeddings", gateway.embeddings),
-                ("analyze", gateway.analyze),
-            )
-        ),
+        *(Route(path, endpoint, methods=["POST"]) for path, endpoint in asked.items()),
         *(
             Route(path, _Told(gateway, tell), methods=["GET"])
             for path, tell in (
@@ -76,7 +77,8 @@ def build_app(gateway: Gateway) -> FastAPI:
     ]
     if gateway.metrics is not None:
         routes.append(Route("/metrics", _Measured(gateway, gateway.metrics), methods=["GET"]))
-    return FastAPI(
+    return _Application(
+        asked,
         title="fupan",
         version=VERSION,
         routes=routes,
@@ -88,6 +90,42 @@ def build_app(gateway: Gateway) -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,
     )
+
+
+class _Application(FastAPI):
+    """FastAPI, passed by where a model is asked: its middleware and its router would take a tenth
+    of the time of such a request, and do nothing for it."""
+
+    def __init__(self, asked: Mapping[str, _Asked], **options: Any) -> None:
+        super().__init__(**options)
+        self._asked = asked
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See the ASGI specification."""
+        if scope["type"] == "http" and scope["method"] == "POST":
+            endpoint = self._asked.get(scope["path"])
+            if endpoint is not None:
+                await endpoint(scope, receive, send)
+                return
+        await super().__call__(scope, receive, send)
+
+
+class _App(FastAPI):
+    """FastAPI, past whose middleware requests to models go: it adds nothing to them, and would
+    take a tenth of their time (0.05 ms)."""
+
+    def __init__(self, asked: Mapping[str, _Asked], **options: Any) -> None:
+        super().__init__(**options)
+        self._asked = asked
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        asked = None
+        if scope["type"] == "http" and scope["method"] == "POST":
+            asked = self._asked.get(scope["path"])
+        if asked is None:
+            await super().__call__(scope, receive, send)
+        else:
+            await asked(scope, receive, send)
 
 
 class _Endpoint:
