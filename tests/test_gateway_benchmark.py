@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from statistics import StatisticsError
 
 import pytest
 
-from scripts.benchmarks.gateway import body
+from scripts.benchmarks.gateway import REPLICA, body, stage_rows
 from scripts.benchmarks.gateway_load import (
     Round,
     cpu_seconds,
@@ -17,7 +20,7 @@ from scripts.benchmarks.gateway_load import (
     role_of,
     spent,
 )
-from scripts.benchmarks.gateway_stages import stage_of
+from scripts.benchmarks.gateway_stages import FOLDER_VARIABLE, samples_of, sampling, stage_of
 from scripts.benchmarks.load import bars
 from scripts.benchmarks.traffic import (
     Client,
@@ -79,6 +82,38 @@ def test_the_median_is_of_each_figure_and_no_error_is_lost() -> None:
     assert (middle.requests, middle.errors, middle.all_cpu) == (200, 3, 0.2)
     with pytest.raises(StatisticsError):
         median_round([])
+
+
+def test_what_one_request_takes_adds_up_to_all_of_it() -> None:
+    asked = Round(10, 1.0, 0, 1.0, 2.0, {REPLICA: 0.6, "ingress": 0.3, "limiter": 0.1})
+    assert stage_rows(asked, {"metrics": 1, "FastAPI": 3}) == [
+        ("FastAPI", "450", "45%"),
+        ("metrics", "150", "15%"),
+        ("ingress", "300", "30%"),
+        ("limiter", "100", "10%"),
+        ("all", "1,000", "100%"),
+    ]
+
+
+def test_stacks_are_looked_at_only_while_a_file_says_so(tmp_path: Path) -> None:
+    program = (
+        "from scripts.benchmarks.gateway_stages import begin; begin(); print(flush=True)\n"
+        "while True: str().join(str(n) for n in range(9))"
+    )
+    environment = {**os.environ, FOLDER_VARIABLE: str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE
+    ) as busy:
+        try:
+            assert busy.stdout is not None
+            busy.stdout.readline()
+            with sampling(tmp_path):
+                pass
+            seen = samples_of(tmp_path, busy.pid)
+        finally:
+            busy.kill()
+    assert seen["other"] > 0
+    assert samples_of(tmp_path, 1) == {}
 
 
 def test_no_two_questions_are_equal_but_those_of_one_number() -> None:

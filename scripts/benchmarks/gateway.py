@@ -27,14 +27,17 @@ from scripts.benchmarks.gateway_load import (
     DIFFERENT,
     Round,
     Target,
+    cpu_seconds,
     median_round,
     put_under_load,
 )
-from scripts.benchmarks.gateway_serving import BARE, Ingress, Serving, ingress_environment
+from scripts.benchmarks.gateway_serving import BARE, GATEWAY, Ingress, Serving, ingress_environment
+from scripts.benchmarks.gateway_stages import FOLDER_VARIABLE, samples_of, sampling
 from scripts.benchmarks.gateway_upstream import MODELS, Upstream, missing_packages
 
 CONNECTIONS = (16, 64)
 ALONE, PASSED, ASKED, HIT = "upstream alone", "bare pass-through", "the gateway", "exact cache hits"
+REPLICA = f"replica {GATEWAY}"
 _UPSTREAM_SECONDS = 2
 _WARM_SECONDS = 2
 _LEAST_OF_BARE: Mapping[Ingress, float] = {"default": 0.8, "fast": 0.6}
@@ -108,16 +111,26 @@ def measure(targets: Sequence[Target], rounds: int, seconds: int, folder: Path) 
     return found
 
 
-def _on(ingress: Ingress, base_url: str, args: argparse.Namespace) -> Rounds:
+def _on(
+    ingress: Ingress, base_url: str, args: argparse.Namespace
+) -> tuple[Rounds, Mapping[str, int]]:
+    """The rounds on one ingress, and the samples of the gateway's replica by stage."""
     folder = args.folder / ingress
     provider = provider_section(base_url, MODELS, limits=_NEVER_REACHED)
     auto = {"fast": f"{PROVIDER}/{MODELS[0]}", "powerful": f"{PROVIDER}/{MODELS[1]}"}
     config, key = write_configuration(folder, provider, {"auto": auto})
     told = {"base_url": base_url, "config": str(config)}
-    with Serving(
-        "scripts.benchmarks.gateway_apps", told, folder, ingress_environment(ingress)
-    ) as serving:
-        return measure(_targets(base_url, serving, key, ingress), args.rounds, args.seconds, folder)
+    stages = folder / "stages"
+    stages.mkdir()
+    environment = {**ingress_environment(ingress), FOLDER_VARIABLE: str(stages)}
+    with Serving("scripts.benchmarks.gateway_apps", told, folder, environment) as serving:
+        targets = _targets(base_url, serving, key, ingress)
+        found = measure(targets, args.rounds, args.seconds, folder)
+        asked = next(target for target in targets if target.name == ASKED)
+        with sampling(stages):
+            put_under_load(asked, CONNECTIONS[0], args.seconds, folder)
+        roles = {role: pid for pid, (role, _) in cpu_seconds(serving.pid).items()}
+        return found, samples_of(stages, roles[REPLICA])
 
 
 def _rows(ingress: Ingress, medians: Mapping[tuple[str, int], Round]) -> list[tuple[str, ...]]:
@@ -138,6 +151,20 @@ def _rows(ingress: Ingress, medians: Mapping[tuple[str, int], Round]) -> list[tu
             )
         )
     return rows
+
+
+def stage_rows(asked: Round, samples: Mapping[str, int]) -> list[tuple[str, str, str]]:
+    """Where the processor time of one request goes: the replica's by its samples, the rest by
+    process."""
+    spent = {role: cpu for role, cpu in asked.cpu.items() if role != REPLICA}
+    total = sum(samples.values())
+    inside = {name: asked.cpu[REPLICA] * count / total for name, count in samples.items()}
+    ranked = sorted(inside.items(), key=lambda item: -item[1])
+    ranked += sorted(spent.items(), key=lambda item: -item[1])
+    return [
+        (name, f"{cpu * 1000:,.0f}", f"{cpu / asked.all_cpu:.0%}")
+        for name, cpu in [*ranked, ("all", asked.all_cpu)]
+    ]
 
 
 def bars(ingress: Ingress, medians: Mapping[tuple[str, int], Round]) -> list[Bar]:
@@ -165,9 +192,14 @@ def run(args: argparse.Namespace) -> int:
     held: list[Bar] = []
     with Upstream(args.folder / "upstream") as upstream:
         for ingress in parts:
-            found = _on(ingress, upstream.base_url, args)
+            found, samples = _on(ingress, upstream.base_url, args)
             medians = {key: median_round(rounds) for key, rounds in sorted(found.items())}
             print_table(_HEADER, _rows(ingress, medians))
+            print()
+            print_table(
+                (f"one request, {ingress} ingress", "us of CPU", "share"),
+                stage_rows(medians[ASKED, CONNECTIONS[0]], samples),
+            )
             print()
             held += bars(ingress, medians)
     return verdict(held)

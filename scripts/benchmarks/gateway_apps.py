@@ -14,10 +14,10 @@ import ray
 from ray import serve as ray_serve
 
 from scripts.benchmarks.gateway_bare import bare_application
-from scripts.benchmarks.gateway_serving import BARE
+from scripts.benchmarks.gateway_serving import BARE, GATEWAY
 from scripts.benchmarks.gateway_stages import begin
 from scripts.benchmarks.gateway_upstream import HOST
-from serve.app import APPLICATION, application, read_settings
+from serve.app import application, read_settings
 
 _STORE_BYTES = 128 * 2**20
 
@@ -38,7 +38,7 @@ def main() -> None:
         ray_serve.start(http_options={"host": HOST, "port": told["port"]})
         ray_serve.run(bare_application(told["base_url"]), name=BARE, route_prefix=f"/{BARE}")
         settings = read_settings({"config": told["config"]})
-        ray_serve.run(application(settings), name=APPLICATION, route_prefix="/")
+        ray_serve.run(application(settings), name=GATEWAY, route_prefix="/")
         Path(told["ready"]).touch()
         sys.stdin.read()
     finally:

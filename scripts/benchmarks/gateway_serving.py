@@ -27,9 +27,17 @@ Ingress = Literal["default", "fast"]
 
 BARE = "bare"
 """The application that only passes on, and where it is."""
+GATEWAY = "fupan-gateway"
+"""The gateway's: that of serve/app.py, which is not imported here since Ray is slow to import."""
 _ROOT = Path(__file__).resolve().parents[2]
-_ENVIRONMENT = {"PYTHONPATH": str(_ROOT), "RAY_USAGE_STATS_ENABLED": "0"}
-_START_SECONDS = 90.0
+_ENVIRONMENT = {
+    "PYTHONPATH": str(_ROOT),
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # On a busy machine Ray's own 30 s, and Serve's 5 s for HAProxy, are not enough.
+    "RAY_raylet_start_wait_time_s": "120",
+    "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",
+}
+_START_SECONDS = 240.0
 _END_SECONDS = 30.0
 _LOOK_SECONDS = 0.1
 _TAIL = 3000

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -70,6 +71,26 @@ def _stage_of_stack(frame: FrameType | None) -> str | None:
     return None
 
 
+@contextmanager
+def sampling(folder: Path) -> Iterator[None]:
+    """Every process that is ready to looks at its stacks during the block, and has left what it saw
+    when the block is over."""
+    go = folder / _GO
+    go.touch()
+    time.sleep(2 * _LOOK_SECONDS)
+    try:
+        yield
+    finally:
+        go.unlink()
+        time.sleep(4 * _LOOK_SECONDS)
+
+
+def samples_of(folder: Path, pid: int) -> dict[str, int]:
+    """What the process saw: stage -> samples; nothing where it was not ready to."""
+    file = folder / f"{pid}.json"
+    return dict(orjson.loads(file.read_bytes())) if file.exists() else {}
+
+
 def begin() -> None:
     """Be ready to sample in this process; a hook for the workers of a Ray cluster."""
     folder = os.environ.get(FOLDER_VARIABLE)
@@ -85,21 +106,21 @@ def _wait(folder: Path) -> None:
             sys.setswitchinterval(_SWITCH_SECONDS)
             samples = _sample(go)
             sys.setswitchinterval(before)
-            (folder / f"{os.getpid()}.json").write_bytes(orjson.dumps(samples))
+            written = folder / f"{os.getpid()}.new"
+            written.write_bytes(orjson.dumps(samples))
+            written.rename(folder / f"{os.getpid()}.json")
         time.sleep(_LOOK_SECONDS)
 
 
-def _sample(go: Path) -> dict[str, float]:
-    """Seconds by stage until `go` is gone, of all threads but this one."""
-    seconds: Counter[str] = Counter()
-    own, last = threading.get_ident(), time.perf_counter()
+def _sample(go: Path) -> dict[str, int]:
+    """Samples by stage until `go` is gone, of all threads but this one that do not wait."""
+    samples: Counter[str] = Counter()
+    own = threading.get_ident()
     for _ in _ticks(go):
-        now = time.perf_counter()
         for thread, frame in sys._current_frames().items():
             if thread != own and not _idle(frame):
-                seconds[_stage_of_stack(frame) or "other"] += now - last  # type: ignore[assignment]
-        last = now
-    return dict(seconds)
+                samples[_stage_of_stack(frame) or "other"] += 1
+    return dict(samples)
 
 
 def _ticks(go: Path) -> Iterator[None]:
