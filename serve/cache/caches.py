@@ -42,6 +42,9 @@ class Questions(Protocol):
     def forget(self, partition: bytes, key: bytes) -> None:
         """The answer under `key` is gone."""
 
+    async def aclose(self) -> None:
+        """End whatever it still does."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:
@@ -131,6 +134,12 @@ class Caches:
         for kind, index in self._indexes.items():
             if index is not None and kind in kinds:
                 await index.add(place.partition, place.text, place.key, ttl)
+
+    async def aclose(self) -> None:
+        """End what the indexes still do."""
+        for index in self._indexes.values():
+            if index is not None:
+                await index.aclose()
 
     async def _similar(self, index: Questions, partition: bytes, text: str) -> bytes | None:
         for _ in range(GONE):

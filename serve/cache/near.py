@@ -111,6 +111,9 @@ class NearIndex:
             if not self._bands[place]:
                 del self._bands[place]
 
+    async def aclose(self) -> None:
+        """See `Questions.aclose`: it does nothing by itself."""
+
     def _nearest(self, partition: bytes, mark: int) -> list[_Question]:
         """The questions within DISTANCE of `mark`, the nearest first."""
         keys = {key for band in bands(mark) for key in self._bands.get((partition, band), ())}

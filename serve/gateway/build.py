@@ -16,6 +16,7 @@ from serve.ask.settings import Provider
 from serve.cache.caches import Caches
 from serve.cache.near import NearIndex
 from serve.cache.redis_store import RedisStore
+from serve.cache.semantic_model import semantic_index
 from serve.cache.store import MemoryStore, Store
 from serve.gateway.admission import Admission
 from serve.gateway.gateway import Gateway
@@ -56,7 +57,7 @@ def build_gateway(
         settings,
         names=Names(settings),
         keys=KeyRing.load(settings.serve),
-        caches=Caches(caching, store, near, None),
+        caches=Caches(caching, store, near, semantic_index(caching)),
         store=store,
         upstream=Upstream(settings.providers, permits),
         admission=Admission(settings.serve.admission),

@@ -62,6 +62,7 @@ class Recall:
         """End what is being asked for nobody, and let go of the store."""
         await self.rechecks.aclose()
         await self._flights.aclose()
+        await self.caches.aclose()
         await self._store.aclose()
 
     async def _cached(self, call: Call, ask: Work) -> Answer:
