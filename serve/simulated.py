@@ -1,9 +1,11 @@
 """A simulated model provider on a real port, for tests, benchmarks and users.
 
-It speaks OpenAI's chat-completions protocol, with the latency, limits and faults of a real
-provider as far as `Settings` asks for them, and knows the right answers where it is given a truth
-file. See `docs/simulated.md`. Invariant: nothing but what `Engine` decided is sent in answer to a
-completion, and it is counted as delivered when, and only when, all of it was handed over.
+It speaks OpenAI's protocol for chat completions and embeddings, with the latency, limits and faults
+of a real provider as far as `Settings` asks for them, and knows the right answers where it is given
+a truth file. See `docs/simulated.md`.
+
+Invariant: nothing but what `Engine` decided is sent in answer to a completion, and it is counted as
+delivered when, and only when, all of it was handed over.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import struct
 import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -49,6 +52,9 @@ _SHUTDOWN_SECONDS = 0.2
 """What calls in flight are given at the end: hanging ones would never finish."""
 _THREAD_SECONDS = 30.0
 """How long the server's thread may take to start, to answer or to end."""
+
+
+Decide = Callable[[str | None, bytes, float], Verdict]
 
 
 def _json(body: object, status: int = 200) -> web.Response:
@@ -98,7 +104,8 @@ class _Provider:
     def app(self) -> web.Application:
         """The application that serves this provider."""
         app = web.Application(client_max_size=_MOST_BODY, middlewares=[_errors_as_json])
-        app.router.add_post("/v1/chat/completions", self._post_completion)
+        app.router.add_post("/v1/chat/completions", partial(self._post, self._engine.decide))
+        app.router.add_post("/v1/embeddings", partial(self._post, self._engine.decide_embeddings))
         app.router.add_get("/v1/models", self._get_models)
         app.router.add_get("/v1/models/{model}", self._get_model)
         app.router.add_get("/stats", self._get_stats)
@@ -136,11 +143,11 @@ class _Provider:
         self._engine.check_model(name)
         return _json(_model(name))
 
-    async def _post_completion(self, request: web.Request) -> web.StreamResponse:
+    async def _post(self, decide: Decide, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         start = self._clock.now()
         number = self._account.begin(body)
-        verdict = self._engine.decide(request.headers.get("Authorization"), body, start)
+        verdict = decide(request.headers.get("Authorization"), body, start)
         verdict.headers["x-request-id"] = f"req_{number:08d}"
         delivered = False
         try:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import hmac
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from serve.simulated_answers import Line, compose, has_results, read_lines, records_of
+from serve.simulated_embeddings import embedded, prompt_tokens, read_embedding_request
 from serve.simulated_faults import FaultPlan
 from serve.simulated_limits import Clock, Limits, interpolated
 from serve.simulated_protocol import ApiError, ChatRequest, check_request, read_request
@@ -25,6 +26,7 @@ from serve.simulated_settings import (
     Settings,
     Window,
 )
+from serve.simulated_tools import tool_called
 from serve.simulated_verdict import Manner, Verdict
 from serve.simulated_writer import Writer
 
@@ -59,19 +61,43 @@ class Engine:
         """What becomes of a request that arrives at `now` (simulated seconds)."""
         request = _try_to_read(body)
         lines = read_lines(request.text_of("user")) if isinstance(request, ChatRequest) else ()
+
+        def answered() -> Verdict:
+            if isinstance(request, ApiError):
+                raise request
+            return self._answer(request, lines, now)
+
+        verdict = self._decided(authorization, now, answered)
+        verdict.records = tuple(line.key for line in records_of(lines))
+        return verdict
+
+    def decide_embeddings(self, authorization: str | None, body: bytes, now: float) -> Verdict:
+        """The same of a request for embeddings."""
+        return self._decided(authorization, now, lambda: self._embed(body, now))
+
+    def _decided(
+        self, authorization: str | None, now: float, answered: Callable[[], Verdict]
+    ) -> Verdict:
         try:
             if _within(now, self._settings.outages):
                 verdict = self._outage()
             else:
                 self.check_key(authorization)
-                if isinstance(request, ApiError):
-                    raise request
-                verdict = self._answer(request, lines, now)
+                verdict = answered()
         except ApiError as error:
             verdict = self._error(error)
         verdict.headers |= self._limits.headers(now, self._clock)
-        verdict.records = tuple(line.key for line in records_of(lines))
         return verdict
+
+    def _embed(self, body: bytes, now: float) -> Verdict:
+        request = read_embedding_request(body)
+        self.check_model(request.model)
+        self._check_quota(now)
+        tokens = prompt_tokens(request)
+        self._limits.admit(tokens, now)
+        fault = self._plan.draw(TRANSPORT_FAULTS)
+        verdict = self._spoilt(fault) or embedded(request)
+        return self._struck(verdict, fault, tokens, tokens)
 
     def settle(self, verdict: Verdict, now: float) -> None:
         """Give back the tokens that a decided request did not use."""
@@ -123,7 +149,8 @@ class Engine:
         room = self._room(request, prompt)
         self._check_quota(now)
         try:
-            answer = compose(request, lines, self._settings)
+            call = tool_called(request)
+            answer = "" if call else compose(request, lines, self._settings)
         except SchemaError as error:
             raise ApiError(
                 400, f"Invalid schema for response_format: {error}.", param="response_format"
@@ -135,13 +162,26 @@ class Engine:
         if not poisoned and isinstance(answer, dict):
             suits |= TEXT_FAULTS | (RECORD_FAULTS if has_results(answer) else frozenset())
         fault = self._plan.draw(suits)
-        if fault in ("rate_limit", "server_error"):
-            verdict = self._fail(fault)
+        spoilt = self._spoilt(fault)
+        if spoilt is not None:
+            verdict = spoilt
         elif poisoned and fault is None:
             verdict = self._refuse(request, prompt)
             verdict.fault = "poison"
+        elif call is not None:
+            verdict = self._writer.call(request, *call, prompt)
         else:
             verdict = self._writer.write(request, lines, answer, fault, prompt, room)
+        return self._struck(verdict, fault, prompt, reserved)
+
+    def _spoilt(self, fault: FaultKind | None) -> Verdict | None:
+        """What is sent in place of any answer."""
+        return self._fail(fault) if fault in ("rate_limit", "server_error") else None
+
+    def _struck(
+        self, verdict: Verdict, fault: FaultKind | None, prompt: int, reserved: int
+    ) -> Verdict:
+        """What the fault, if any, makes of the sending, and when it is sent."""
         if fault in ("reset", "hang"):
             verdict.manner = "hang" if fault == "hang" else self._next_reset()
             verdict.status, verdict.good, verdict.finish_reason = None, (), None

@@ -7,7 +7,7 @@ the protocol gets past `read_request` and `check_request` never; every refusal i
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -17,9 +17,12 @@ from serve.simulated_schema import strict_problem
 from serve.simulated_settings import Feature
 
 INVALID = "invalid_request_error"
-_NOT_SIMULATED = ("tools", "functions", "logprobs", "stop", "audio")
+_NOT_SIMULATED = ("functions", "logprobs", "stop", "audio")
 _MESSAGE_OVERHEAD = 3
 """Tokens around each message, and once more before the answer (OpenAI's cookbook for cl100k)."""
+
+
+_Form = TypeVar("_Form", bound=BaseModel)
 
 
 class ApiError(Exception):
@@ -96,6 +99,20 @@ class StreamOptions(_Strict):
     include_usage: bool = False
 
 
+class Function(_Strict):
+    """A function that the model may call."""
+
+    name: str = Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")
+    parameters: dict[str, Any] = {}
+
+
+class Tool(_Strict):
+    """A tool that the model may use."""
+
+    type: Literal["function"]
+    function: Function
+
+
 class ChatRequest(_Strict):
     """The body of a chat-completions request; fields not named here are ignored."""
 
@@ -108,6 +125,8 @@ class ChatRequest(_Strict):
     response_format: ResponseFormat | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+    tools: list[Tool] | None = None
+    tool_choice: str | dict[str, Any] | None = None
 
     @property
     def max_output(self) -> int | None:
@@ -134,7 +153,12 @@ def _param(location: tuple[int | str, ...]) -> str:
 
 
 def read_request(body: bytes) -> ChatRequest:
-    """The request in a body. Raises ApiError (400) that names the parameter that is wrong."""
+    """The chat in a body. Raises ApiError (400) that names the parameter that is wrong."""
+    return read_as(ChatRequest, body)
+
+
+def read_as(form: type[_Form], body: bytes) -> _Form:
+    """The request of that form in a body. Raises ApiError (400) as `read_request` does."""
     try:
         fields = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -150,7 +174,7 @@ def read_request(body: bytes) -> ChatRequest:
                 param=name,
             )
     try:
-        return ChatRequest.model_validate(fields)
+        return form.model_validate(fields)
     except ValidationError as error:
         first = error.errors()[0]
         param = _param(first["loc"])

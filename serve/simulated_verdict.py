@@ -66,26 +66,54 @@ def _usage(usage: Usage) -> dict[str, Any]:
     }
 
 
-def _whole(head: Mapping[str, Any], text: str | None, reason: str, usage: Usage) -> bytes:
+def _tool_call(name: str, arguments: str) -> dict[str, Any]:
+    function = {"name": name, "arguments": arguments}
+    return {"id": f"call_{name}", "type": "function", "function": function}
+
+
+def _whole(
+    head: Mapping[str, Any], text: str | None, reason: str, usage: Usage, tool: str | None
+) -> bytes:
     """A completion in one piece."""
-    refusal = REFUSAL if text is None else None
-    message = {"role": "assistant", "content": text, "refusal": refusal}
+    message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+    if text is None:
+        message["refusal"] = REFUSAL
+    elif tool is not None:
+        message |= {"content": None, "tool_calls": [_tool_call(tool, text)]}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reason}
     return orjson.dumps(
         {**head, "object": "chat.completion", "choices": [choice], "usage": _usage(usage)}
     )
 
 
+def _deltas(text: str | None, tool: str | None, size: int) -> list[dict[str, Any]]:
+    """What a message adds piece by piece, `size` characters each."""
+    if text is None:
+        return [{"role": "assistant", "content": ""}, {"refusal": REFUSAL}]
+    pieces = [text[i : i + size] for i in range(0, len(text), size)]
+    if tool is None:
+        said = [{"content": piece} for piece in pieces]
+        return [{"role": "assistant", "content": ""}, *said]
+    head = {"index": 0, **_tool_call(tool, "")}
+    called = [{"index": 0, "function": {"arguments": piece}} for piece in pieces]
+    first = {"role": "assistant", "content": None, "tool_calls": [head]}
+    return [first, *({"tool_calls": [each]} for each in called)]
+
+
 def _events(
-    head: Mapping[str, Any], text: str | None, reason: str, usage: Usage, *, include_usage: bool
+    head: Mapping[str, Any],
+    text: str | None,
+    reason: str,
+    usage: Usage,
+    tool: str | None,
+    *,
+    include_usage: bool,
 ) -> list[bytes]:
     """A completion as server-sent events, the closing `[DONE]` included."""
     size = max(1, math.ceil(len(text or "") * _PIECE / max(1, usage.tokens_out)))
-    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-    deltas += [{"content": text[i : i + size]} for i in range(0, len(text), size)] if text else []
-    deltas += [{"refusal": REFUSAL}] if text is None else []
     choices: list[dict[str, Any]] = [
-        {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None} for delta in deltas
+        {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
+        for delta in _deltas(text, tool, size)
     ]
     choices.append({"index": 0, "delta": {}, "logprobs": None, "finish_reason": reason})
     base = {**head, "object": "chat.completion.chunk"} | ({"usage": None} if include_usage else {})
@@ -102,9 +130,11 @@ def completed(
     reason: str,
     usage: Usage,
     writing: float,
+    tool: str | None = None,
 ) -> Verdict:
     """The verdict for a completion. `number` makes its id, `text` None: the model refuses,
-    `reason`: why it ended, `writing`: seconds to write it, spread over the events of a stream."""
+    `reason`: why it ended, `writing`: seconds to write it, spread over the events of a stream;
+    `tool`: the text is what that tool is called with."""
     verdict = Verdict(
         200,
         model=request.model,
@@ -120,11 +150,11 @@ def completed(
     }
     if not request.stream:
         verdict.delay = writing
-        verdict.body = _whole(head, text, reason, usage)
+        verdict.body = _whole(head, text, reason, usage, tool)
         return verdict
     options = request.stream_options
     wants_usage = bool(options and options.include_usage)
-    verdict.events = _events(head, text, reason, usage, include_usage=wants_usage)
+    verdict.events = _events(head, text, reason, usage, tool, include_usage=wants_usage)
     verdict.body = b"".join(verdict.events)
     verdict.pause = writing / len(verdict.events)
     verdict.manner, verdict.content_type = "stream", "text/event-stream"

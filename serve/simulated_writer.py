@@ -69,6 +69,10 @@ class Writer:
         verdict.flaws = flaws
         return verdict
 
+    def call(self, request: ChatRequest, tool: str, arguments: str, prompt: int) -> Verdict:
+        """A call of a tool in place of an answer."""
+        return self._finish(request, arguments, "tool_calls", prompt, count(arguments), tool)
+
     def refuse(self, request: ChatRequest, prompt: int) -> Verdict:
         """A refusal in place of an answer."""
         return self._finish(request, None, "stop", prompt, count(REFUSAL))
@@ -84,7 +88,13 @@ class Writer:
         return with_flaws(answer, texts, request.model, prompt, lang, self._settings, chances)
 
     def _finish(
-        self, request: ChatRequest, text: str | None, reason: str, prompt: int, tokens: int
+        self,
+        request: ChatRequest,
+        text: str | None,
+        reason: str,
+        prompt: int,
+        tokens: int,
+        tool: str | None = None,
     ) -> Verdict:
         rate = self._settings.output_rate
         return completed(
@@ -94,6 +104,7 @@ class Writer:
             reason,
             Usage(prompt, tokens, self._cached_tokens(request)),
             tokens / rate if rate else 0.0,
+            tool,
         )
 
     def _cached_tokens(self, request: ChatRequest) -> int:

@@ -71,7 +71,7 @@ def test_a_text_split_into_parts_is_read_as_one() -> None:
         ({"max_tokens": 5, "max_completion_tokens": 5}, 400, "max_tokens", None),
         ({"temperature": 3}, 400, "temperature", "invalid_value"),
         ({"n": 2}, 400, "n", "unsupported_value"),
-        ({"tools": [{}]}, 400, "tools", "unsupported_parameter"),
+        ({"functions": [{}]}, 400, "functions", "unsupported_parameter"),
         ({"response_format": {"type": "xml"}}, 400, "response_format.type", "invalid_value"),
         ({"response_format": {"type": "json_object"}}, 400, "messages", None),
         (
