@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 CONTRACT_VERSION = 1
 """Part of every stored answer's key: raised when a stored answer must not be used any more."""
@@ -61,11 +61,3 @@ class Reply:
     usage: Usage
     model: str
     seconds: float
-
-
-class Model(Protocol):
-    """Whatever answers a Request; raises the errors of `serve.ask.errors`."""
-
-    async def ask(self, request: Request) -> Reply:
-        """Answer `request` or raise an AskError."""
-        ...
