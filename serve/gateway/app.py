@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
@@ -25,7 +26,7 @@ from starlette.types import Receive, Scope, Send
 
 from serve.gateway.admission import Visit
 from serve.gateway.client import JSON, Client, ClientGone
-from serve.gateway.contract import Answer, Answered, Whole
+from serve.gateway.contract import Answer, Answered, Target, Whole
 from serve.gateway.errors import GatewayError, UnknownUrl, WrongMethod
 from serve.gateway.gateway import Gateway
 from serve.gateway.names import Entry
@@ -216,10 +217,15 @@ def _marks(about: Answered) -> list[tuple[bytes, bytes]]:
     begins, unless it is kept."""
     marks = [(b"x-fupan-cache", about.cache.encode())]
     if about.target is not None:
-        marks.append((b"x-fupan-model", quote(str(about.target), safe="/:@+-._").encode()))
+        marks.append((b"x-fupan-model", _name_of(about.target)))
     if about.cost is not None:
         marks.append((b"x-fupan-cost", f"{about.cost:f} {about.currency or ''}".strip().encode()))
     return marks
+
+
+@lru_cache(maxsize=1024)
+def _name_of(target: Target) -> bytes:
+    return quote(str(target), safe="/:@+-._").encode()
 
 
 def _models(gateway: Gateway) -> _Tell:

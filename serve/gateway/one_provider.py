@@ -230,6 +230,7 @@ class OneProvider:
         if "error" in chunk and not chunk.get("choices"):
             raise wire.refusal(200, response.headers, first, body)
         events.start(trial.deadline - self._clock())
+        trial.about.target = target
         return Stream(events, trial.about)
 
     def _account(

@@ -181,6 +181,17 @@ def test_a_model_has_no_date(http: httpx.Client) -> None:
     assert model == {"id": "simulated", "object": "model", "created": 0, "owned_by": "main"}
 
 
+def test_a_stream_begins_while_the_provider_still_writes(
+    http: httpx.Client, upstream: Upstream
+) -> None:
+    upstream.planned.append(streamed([chunk({"content": "Hel"})], then=silence))
+    with http.stream("POST", "/v1/chat/completions", json={**CHAT, "stream": True}) as answer:
+        assert answer.headers["x-fupan-model"] == "main/simulated"
+        assert "x-fupan-cost" not in answer.headers
+        assert b"Hel" in next(answer.iter_raw())
+    upstream.wait_left()
+
+
 # Bodies.
 
 
