@@ -46,10 +46,10 @@ def redis_error(at: AnswersInRedis, error: StoreError) -> JobError:
         )
     if isinstance(error, StoreAway):
         return UsageError(
-            f"no Redis answers at --answers {at}: {error}. Start it, or name another; without "
-            "--answers a file of this machine keeps the answers"
+            f"--answers {error}. Start it, or name another; without --answers a file of this "
+            "machine keeps the answers"
         )
-    return UsageError(f"--answers {at}: Redis refuses: {error}")
+    return UsageError(f"--answers {error}")
 
 
 def lasting_words(at: AnswersInRedis, lasting: Lasting) -> list[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from typing import Any
 
 import ray
+from ray.exceptions import RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from serve.ask.answers_at import AnswersAt, open_at
@@ -58,7 +59,8 @@ def start_answers(at: AnswersAt) -> Any:
 
 
 class RayAnswers:
-    """The store as the job's actors see it: the methods of `AnswersActor`, awaited."""
+    """The store as the job's actors see it: the methods of `AnswersActor`, awaited. What the store
+    raises is raised as it is there."""
 
     def __init__(self, actor: Any) -> None:
         self._actor = actor
@@ -67,12 +69,12 @@ class RayAnswers:
         self, keys: Sequence[bytes], since: float | None = None
     ) -> dict[bytes, bytes]:
         """See `Answers.get_many`."""
-        found: dict[bytes, bytes] = await self._actor.get_many.remote(keys, since)
+        found: dict[bytes, bytes] = await _plainly(self._actor.get_many.remote(keys, since))
         return found
 
     async def put_many(self, items: Sequence[tuple[bytes, bytes]], replace: bool = False) -> None:
         """See `Answers.put_many`."""
-        await self._actor.put_many.remote(items, replace)
+        await _plainly(self._actor.put_many.remote(items, replace))
 
     async def learned(self, name: str, since: float | None = None) -> bytes | None:
         """See `Answers.learned`."""
@@ -82,3 +84,13 @@ class RayAnswers:
     async def keep_learned(self, name: str, value: bytes) -> None:
         """See `Answers.keep_learned`."""
         await self._actor.keep_learned.remote(name, value)
+
+
+async def _plainly(call: Awaitable[Any]) -> Any:
+    try:
+        return await call
+    except RayTaskError as error:
+        # Ray's own words are the trace of the actor.
+        if isinstance(error.cause, Exception):
+            raise error.cause from None
+        raise

@@ -179,18 +179,18 @@ class RedisAnswers:
                 found = work(self.redis)
             except (AuthenticationError, AuthorizationError) as error:
                 words = f"{_words(error)} ({PASSWORD} holds its password, on each node)"
-                raise StoreRefused(words) from None
+                raise StoreRefused(f"{self.at} refuses: {words}") from None
             except (Disconnected, TimedOut, BusyLoadingError) as error:
                 now = time.monotonic()
                 self._away_since = self._away_since or now
                 # It may come back without what it held, or another one in its place.
                 self._checked = False
                 if now - self._away_since >= patience:
-                    raise StoreAway(_words(error)) from None
+                    raise StoreAway(f"{self.at} does not answer: {_words(error)}") from None
                 time.sleep(pause)
                 pause = min(2 * pause, most)
             except RedisError as error:
-                raise StoreRefused(_words(error)) from None
+                raise StoreRefused(f"{self.at} refuses: {_words(error)}") from None
             else:
                 self._away_since = None
                 return found
@@ -215,4 +215,4 @@ def _parts(some: Iterable[_T]) -> Iterator[list[_T]]:
 
 
 def _words(error: RedisError) -> str:
-    return without_secrets(str(error).partition("\n")[0]) or type(error).__name__
+    return without_secrets(str(error).partition("\n")[0]).rstrip(".") or type(error).__name__
