@@ -1,0 +1,64 @@
+"""The board on which the replicas of a cluster tell each other what they have measured.
+
+Invariant: nothing that was measured lies here alone: a board that is gone is made anew by the next
+replica that posts, and is whole when each has posted once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import ray
+from ray.exceptions import RayActorError
+
+from serve.metrics.board import Board
+from serve.metrics.numbers import Snapshot
+
+NAME = "fupan-metrics-1"
+"""With the version of what is posted."""
+NAMESPACE = "fupan"
+
+
+class BoardActor:
+    """Hosts one `Board`. It ends with the replica that made it: Ray counts no lease on it."""
+
+    def __init__(self) -> None:
+        self._board = Board()
+
+    def exchange(self, replica: str, snapshot: Snapshot) -> dict[str, Snapshot]:
+        """See `Shared.exchange`."""
+        return self._board.exchange(replica, snapshot)
+
+
+class RayBoard:
+    """`Shared` through the one actor of the cluster."""
+
+    def __init__(self) -> None:
+        """Asks nothing yet."""
+        self._actor: Any = None
+
+    async def exchange(self, replica: str, snapshot: Snapshot) -> Mapping[str, Snapshot]:
+        """See `Shared.exchange`. Raises RayError where no board can be had."""
+        try:
+            return await self._ask(replica, snapshot)
+        except RayActorError:
+            # It ended with its replica.
+            self._actor = None
+            return await self._ask(replica, snapshot)
+
+    async def _ask(self, replica: str, snapshot: Snapshot) -> Mapping[str, Snapshot]:
+        if self._actor is None:
+            # Ray waits for the name, a second at first.
+            self._actor = await asyncio.to_thread(_get_or_create)
+        found: Mapping[str, Snapshot] = await self._actor.exchange.remote(replica, snapshot)
+        return found
+
+
+def _get_or_create() -> Any:
+    return (
+        ray.remote(BoardActor)
+        .options(name=NAME, namespace=NAMESPACE, get_if_exists=True, num_cpus=0)
+        .remote()
+    )
