@@ -47,6 +47,7 @@ def test_most_plain_rewordings_agree() -> None:
         ("Is tea healthier than coffee?", "is tea healthier than coffee"),
         ("TCP 和 UDP 有什么区别？", "UDP 和 TCP 的区别是什么？"),
         ("What is the difference between TCP and UDP?", "How do UDP and TCP differ?"),
+        ("Who is @anna?", "Please, who is @anna?"),
         ("Ｌｉｎｕｘ怎么重命名文件?", "Linux 怎么重命名文件？"),
     ],
 )
@@ -69,6 +70,8 @@ def test_another_way_to_say_it(one: str, other: str) -> None:
         ("what is 5 - 3", "what is 5 + 3"),
         ("solve x² = 4", "solve x2 = 4"),
         ("is x > 3", "is x < 3"),
+        ("Who is @anna?", "Who is @peter?"),
+        ("Ping #general", "Ping @general"),
         ("Is it 5 degrees", "Is it -5 degrees"),
         ("How do I do it?", "What is this?"),
         ("yes", "no"),

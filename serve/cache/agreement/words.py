@@ -32,6 +32,8 @@ _TOKEN = re.compile(
 _NARROW = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)} | {0x3000: 0x20}
 """Full-width forms of ASCII. Other forms stay: x² is not x2."""
 _JOINTS = str.maketrans("", "", "'-")
+_ITSELF = "="
+"""Before what begins with a character that marks a meaning elsewhere (@name, #)."""
 _SENTENCE_ENDS = frozenset(".?!;。？！；…")
 _SIGNED = re.compile(r"(?<=\s)[-/&](?=\s)|(?<![^\s(=,])-(?=\d)")
 TEXTUAL = frozenset(("translate", "rewrit", "proofread", "paraphras", "classify", "rephras", "润"))
@@ -90,7 +92,7 @@ def read_words(text: str) -> Words:
             if data:
                 break
         else:
-            words.append(Word(token, token, True))
+            words.append(Word(token, _ITSELF + token, True))
         start = False
     meanings = {word.meaning for word in words}
     within = not data and not any(meaning.startswith('"') for meaning in meanings)
@@ -110,7 +112,7 @@ def _to_the_letter(text: str) -> str:
 def _add_latin(words: list[Word], token: str, start: bool, mixed: bool) -> None:
     if mixed:
         lower = token.lower()
-        words.append(Word(lower, lower, True))
+        words.append(Word(lower, lower if lower[0].isalpha() else _ITSELF + lower, True))
         return
     if token.islower() and token.isalpha():
         _add_english(words, token, start)
@@ -119,7 +121,8 @@ def _add_latin(words: list[Word], token: str, start: bool, mixed: bool) -> None:
     capital = token[0].isupper() and not start and lower not in _CAPITAL
     if capital or token[1:] != lower[1:] or not lower.translate(_JOINTS).isalpha():
         base = lower.removesuffix("'s")
-        words.append(Word(base, english.meaning(base) or base, True))
+        known = english.meaning(base) if base[0].isalpha() else _ITSELF + base
+        words.append(Word(base, known or base, True))
         return
     for part in lower.split("-"):
         if part:
