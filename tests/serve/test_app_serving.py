@@ -157,13 +157,10 @@ def test_scaling_down_under_load_fails_no_request(
         wait_until(lambda: seen.answered > before + 30)
     print(f"answered {seen.answered}")
     assert not seen.failed
-    # And up again, three are wanted for 22 in flight, and down once more.
+    # And up again: three are wanted for 22 in flight.
     with load(gateway.url, 22, 0.5) as more:
         wait_until(lambda: len(gateway.replicas()) == 3)
-    with load(gateway.url, 6) as fewer:
-        wait_until(lambda: len(gateway.replicas()) == 1)
     assert not more.failed
-    assert not fewer.failed
 
 
 def test_of_a_cluster_that_it_joined_it_ends_nothing_but_itself(
