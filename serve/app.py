@@ -3,7 +3,7 @@
 Invariant: what travels to a replica are settings without a secret; the keys of providers and of
 clients are read from the environment and the files of the node that the replica runs on. All
 replicas, and the runs of the same cluster, share one limiter for each provider and key, and one
-account for each API key.
+account for each API key; each replica can tell the metrics of all.
 
 Ray Serve stops a replica in this order: no new request is sent to it; what it has is answered, for
 as long as `graceful_shutdown_timeout_s`; the application's lifespan ends, and with it the gateway.
@@ -31,6 +31,7 @@ from serve.gateway.keys import KeyRing
 from serve.gateway.meter import Meter, state_folder
 from serve.gateway.meter_actor import RayMeter
 from serve.gateway.settings import GatewaySettings, ServeSettings
+from serve.metrics_actor import RayBoard
 
 APPLICATION = "fupan-gateway"
 """The name of the application in Ray Serve."""
@@ -54,7 +55,10 @@ class Replica:
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
         meter = shared_meter(self._settings.serve)
-        gateway = build_gateway(self._settings, permits=shared_permits, meter=meter)
+        measured = RayBoard() if self._settings.serve.metrics else None
+        gateway = build_gateway(
+            self._settings, permits=shared_permits, meter=meter, measured=measured
+        )
         return one_id(build_app(gateway))
 
     async def check_health(self) -> None:
