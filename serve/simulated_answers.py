@@ -19,6 +19,7 @@ from typing import Any
 import orjson
 
 from serve.ask.tokens import count
+from serve.simulated_document import document_answer, read_document
 from serve.simulated_protocol import ChatRequest
 from serve.simulated_rules import rules_answer
 from serve.simulated_schema import fit
@@ -143,6 +144,8 @@ def compose(
         preferred = rules
     elif lines and schema:
         preferred = _named(lines, schema)
+    elif schema and (document := read_document(request.text_of("user"))):
+        preferred = document_answer(settings.truth, document, language_asked_for(system))
     if schema is not None:
         value = fit(schema, preferred if preferred is not None else {})
         return value if isinstance(value, dict) else {}

@@ -16,8 +16,10 @@ from aiohttp import web
 
 from serve.gateway.analysis import PARTS
 from serve.gateway.keys import digest_of
+from serve.simulated import Settings, SimulatedProvider
 from tests.serve.gateway_world import World, gateway_world, provider_at
 from tests.serve.scripted_upstream import Planned, Upstream, completion, refused, upstream_world
+from tests.serve.simulated_requests import TRUTH
 
 DOCUMENT = "客服：您好。用户：我付款失败了两次，订单也丢了，非常生气。"
 ISSUE = {
@@ -198,6 +200,21 @@ def test_a_provider_without_json_schemas_is_asked_in_another_way(
             assert answer.json()["summary"] == GOOD["summary"]["summary"]
     formats = [body["response_format"]["type"] for body in upstream.bodies]
     assert formats == ["json_schema", "json_object", "json_object"]
+
+
+def test_the_simulated_provider_answers_every_part(tmp_path: Path) -> None:
+    text = "The pool says connection refused. It was slow, too. Nobody could pay."
+    with (
+        SimulatedProvider(Settings(truth=TRUTH)) as provider,
+        gateway_world({"main": provider.base_url}, {"state": str(tmp_path)}) as world,
+    ):
+        came = httpx.post(f"{world.base_url}/analyze", json={"text": text}).json()
+    assert came["errors"] == {}
+    assert came["keywords"][:2] == ["pool", "says"]
+    assert came["summary"] == "The pool says connection refused. It was slow, too."
+    assert came["difficulty"]["level"] == 4
+    assert came["retrospective"]["outcome"] == "problem"
+    assert came["retrospective"]["issues"][0]["quote"] == "connection refused"
 
 
 def test_the_same_analysis_under_one_idempotency_key_is_asked_once(
