@@ -120,9 +120,12 @@ class MeterJournal:
 
     def _amount(self, text: object) -> Decimal:
         try:
-            return Decimal(str(text))
-        except ArithmeticError as error:
-            raise Misconfigured(_words(self._path, "an amount is damaged")) from error
+            amount = Decimal(str(text))
+        except ArithmeticError:
+            amount = Decimal("NaN")
+        if not amount.is_finite():
+            raise Misconfigured(_words(self._path, "an amount is damaged"))
+        return amount
 
 
 def _words(path: Path, problem: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -252,6 +253,20 @@ async def test_two_gateways_do_not_count_in_one_folder(
     clock.at += 5
     await second.begin(TEN, "b", 1, D(1))
     await second.aclose()
+
+
+async def test_an_amount_that_is_none_lets_no_limited_money_out(
+    tmp_path: Path, clock: Now, wall: Now
+) -> None:
+    first = LocalMeter(tmp_path, clock, wall)
+    await first.begin(TEN, "a", 1, D(1))
+    await first.end(TEN, "a", 1, D(1))
+    await first.aclose()
+    with closing(sqlite3.connect(tmp_path / FILE)) as changed, changed:
+        changed.execute("UPDATE spent SET amount = 'NaN'")
+    second = LocalMeter(tmp_path, clock, wall)
+    with pytest.raises(Overloaded):
+        await second.begin(TEN, "b", 1, D(1))
 
 
 async def test_a_damaged_journal_lets_no_limited_money_out(
