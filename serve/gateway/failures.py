@@ -36,7 +36,7 @@ ABOUT_THE_REQUEST = (Refused, Unsupported, ContextOverflow)
 def gateway_error(error: AskError, target: Target) -> GatewayError:
     """What a client is told of `error`, which came of asking `target`."""
     said = f": {error.said}" if error.said else ""
-    if isinstance(error, ABOUT_THE_REQUEST) and error.status != 200:
+    if isinstance(error, ABOUT_THE_REQUEST) and (error.status or 0) >= 400:
         code = "context_length_exceeded" if isinstance(error, ContextOverflow) else error.code
         return BadRequest(error.said or error.message, param=error.param, code=code)
     if isinstance(error, RateLimited):

@@ -34,6 +34,8 @@ PAUSES: Final = (0.25, 0.5, 1.0)
 """Seconds before each retry of a request, with up to JITTER of them more; a client waits, so they
 are shorter than those of the job."""
 JITTER: Final = 0.25
+TOKEN_SECONDS: Final = 1.0
+"""How long a token of the retry budget is waited for where somebody else can be asked."""
 FIRST_GUESS: Final = 300.0
 """Output tokens that are reserved for a request that names no limit, until answers have come."""
 GUESS_WEIGHT: Final = 0.05
@@ -95,15 +97,16 @@ class OneProvider:
                     raise
             except RateLimited as error:
                 trial.failure = error
-                self._heed(error)
+                self._heed(error.retry_after)
             except Unavailable as error:
+                self._heed(error.retry_after)
                 if error.status == 200 or tries == len(PAUSES) or (others and not error.sent):
                     raise
                 trial.phase, trial.failure = "retry", error
-                if not trial.breaker_open:  # else the breaker says whether to go on, at once
-                    await self.permits.retry_token()
-                    pause = error.retry_after or PAUSES[tries]
-                    await asyncio.sleep(pause * (1 + self._random.uniform(0, JITTER)))
+                pause = PAUSES[tries] if error.retry_after is None else error.retry_after
+                # While it is open, the breaker says whether to go on, and at once.
+                if not trial.breaker_open and not await self._pause(trial, pause, others):
+                    raise
                 tries += 1
 
     async def _permit(self, trial: Trial, target: Target) -> Lease:
@@ -117,9 +120,24 @@ class OneProvider:
         trial.phase = "provider"
         return lease
 
-    def _heed(self, error: RateLimited) -> None:
-        if error.retry_after is not None:
-            self._paused_until = max(self._paused_until, self._clock() + error.retry_after)
+    async def _pause(self, trial: Trial, seconds: float, others: bool) -> bool:
+        """Wait until the failed request may be sent again; False where it may not in time."""
+        seconds *= 1 + self._random.uniform(0, JITTER)
+        if self._clock() + seconds >= trial.deadline:
+            return False
+        try:
+            async with asyncio.timeout(TOKEN_SECONDS if others else None):
+                await self.permits.retry_token()
+        except TimeoutError:
+            return False
+        await asyncio.sleep(seconds)
+        return True
+
+    def _heed(self, seconds: float | None) -> None:
+        """The provider asked to be left alone for so long: the limiter sees to that, and who has
+        less time need not wait in vain."""
+        if seconds is not None:
+            self._paused_until = max(self._paused_until, self._clock() + seconds)
 
     def _in_time(self, trial: Trial) -> float:
         """Now. Raises RateLimited where no permit can come in time."""
@@ -132,12 +150,13 @@ class OneProvider:
     def _expected_output(self, call: Call, model: str) -> int:
         if call.endpoint == "embeddings":
             return 0
-        body = call.body
-        most = body.get("max_completion_tokens") or body.get("max_tokens")
+        most = call.body.get("max_completion_tokens") or call.body.get("max_tokens")
         if not isinstance(most, int):
             most = call.task.max_tokens if call.task else self._output.get(model, FIRST_GUESS)
-        choices = body.get("n")
-        return int(most) * (choices if isinstance(choices, int) else 1)
+        choices = call.body.get("n")
+        expected = int(most) * (choices if isinstance(choices, int) else 1)
+        # Whatever a client writes there, the others have their turn: what was used is settled.
+        return max(1, min(expected, self._provider.context))
 
     async def _once(self, trial: Trial, target: Target, lease: Lease) -> Answer:
         """One attempt under `lease`, which is settled when it has failed, or its answer ends."""
@@ -271,7 +290,9 @@ class OneProvider:
         if call.task is not None and not _limits_output(body) and limit != "none":
             body[limit] = call.task.max_tokens
         if call.stream and model not in self._no_usage:
-            body["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}
+            given = body.get("stream_options")
+            options = given if isinstance(given, Mapping) else {}
+            body["stream_options"] = {**options, "include_usage": True}
         return body
 
     def _step_down(self, call: Call, model: str, error: Unsupported) -> bool:

@@ -121,6 +121,8 @@ async def test_nothing_is_sent_again_once_the_answer_has_begun() -> None:
         (200, {"choices": []}, {}, ProviderFailed, None),
         (200, b'["choices"]', {}, ProviderFailed, None),
         (200, error_body(f"all is not well, {KEY}"), {}, ProviderFailed, None),
+        (204, b"", {}, ProviderFailed, None),
+        (503, error_body("maintenance"), {"retry-after": "30"}, ProviderFailed, None),
         (301, b"moved", {"location": "https://elsewhere/"}, ProviderFailed, None),
     ],
 )
@@ -197,6 +199,26 @@ async def test_where_nobody_answers_the_next_is_asked_at_once() -> None:
     async with world(Fake([])) as made:
         with pytest.raises(ProviderDown):
             await made.ask(timeout=0.4)
+
+
+async def test_where_no_retry_may_be_had_soon_the_next_is_asked() -> None:
+    failing, good = Fake([answering(500, b"oops"), answering()]), Fake([answering()])
+    async with world(failing, good) as made:
+        for _ in range(10):
+            await made.permits[0].retry_token()
+        assert str((await made.ask()).about.target) == "p1/m"
+    assert len(failing.seen) == 1
+
+
+@pytest.mark.parametrize("odd", [{"max_tokens": 2**62}, {"max_tokens": -5}, {"n": 10**9}])
+async def test_an_odd_limit_of_one_client_does_not_stop_the_others(odd: dict[str, int]) -> None:
+    fake = Fake([answering(400, error_body("no")), answering()])
+    async with world(fake, limits={"tpm": 60_000}) as made:
+        asking = asyncio.ensure_future(made.ask(odd))
+        await fake.came.wait()
+        await made.ask(timeout=0.5)
+        with pytest.raises(BadRequest):
+            await asking
 
 
 async def test_silence_ends_at_the_timeout_and_the_request_with_it() -> None:
