@@ -95,8 +95,8 @@ class Names:
             return None
         named: dict[Tier, str] = {
             "fast": auto.fast,
-            "balanced": auto.balanced or auto.powerful,
             "powerful": auto.powerful,
+            "balanced": auto.balanced or auto.powerful,
         }
         return {tier: self._of_tier(tier, name) for tier, name in named.items()}
 

@@ -131,6 +131,20 @@ def test_openapi_tells_every_route_and_no_other(http: httpx.Client, world: World
     assert paths - routes == set()
 
 
+def test_what_it_measures_can_be_read_or_is_off(http: httpx.Client, upstream: Upstream) -> None:
+    chat(http)
+    chat(http, model="none")
+    told = http.get("/metrics")
+    assert told.headers["content-type"].startswith("text/plain; version=0.0.4")
+    counted = told.text.splitlines()
+    for status in ("200", "404"):
+        [line] = [line for line in counted if f'chat/completions",status="{status}"' in line][:1]
+        assert float(line.rpartition(" ")[2]) >= 1
+    with gateway_world({"main": upstream.url}, {"metrics": False}) as world:
+        assert error(httpx.get(f"{world.url}/metrics"))[0] == 404
+        assert "/metrics" not in httpx.get(f"{world.url}/openapi.json").json()["paths"]
+
+
 # Headers.
 
 

@@ -49,10 +49,10 @@ class Setting:
     def post(self, **body: Any) -> httpx.Response:
         return self.http.post("/chat/completions", json={**CHAT, **body})
 
-    def leave(self, body: bytes, after: Any) -> None:
+    def leave(self, body: bytes, after: Any, path: str = "/v1/chat/completions") -> None:
         """Send a request by hand, wait for `after`, and end the connection."""
         with self.connected() as connection:
-            connection.sendall(head(len(body)) + body)
+            connection.sendall(head(len(body), path) + body)
             after(connection)
 
     @contextmanager
@@ -91,13 +91,12 @@ class Setting:
         assert self.in_use() == 0
 
 
-def head(length: int, **headers: str) -> bytes:
+def head(length: int, path: str = "/v1/chat/completions") -> bytes:
     lines = [
-        "POST /v1/chat/completions HTTP/1.1",
+        f"POST {path} HTTP/1.1",
         "host: gateway",
         "content-type: application/json",
         f"content-length: {length}",
-        *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items()),
     ]
     return "\r\n".join(lines).encode() + b"\r\n\r\n"
 
@@ -250,6 +249,19 @@ def test_a_client_that_leaves_while_the_provider_thinks(here: Setting) -> None:
     here.upstream.wait_left()
 
 
+def test_a_client_that_leaves_ends_every_part_of_its_document(here: Setting) -> None:
+    here.upstream.planned.extend([silence] * 4)
+    body = orjson.dumps({"text": "At 10:00 the disk was full."})
+
+    def all_asked(_: socket.socket) -> None:
+        for _part in range(4):
+            here.upstream.wait_arrived()
+
+    here.leave(body, all_asked, path="/v1/analyze")
+    for _part in range(4):
+        here.upstream.wait_left()
+
+
 def test_a_client_that_leaves_in_the_middle_of_a_stream(here: Setting) -> None:
     here.upstream.planned.append(streamed([chunk({"content": "Hel"})], then=silence))
 
@@ -292,6 +304,27 @@ def test_a_client_that_leaves_while_it_waits_for_a_permit() -> None:
         here.upstream.wait_left()
         here.idle()
         assert here.upstream.calls == 1
+
+
+def test_who_is_here_when_the_gateway_is_about_to_end_is_answered() -> None:
+    with setting() as here:
+        answers: list[httpx.Response] = []
+        release = threading.Event()
+
+        async def held(_: web.Request) -> web.StreamResponse:
+            await asyncio.to_thread(release.wait, _SECONDS)
+            return web.json_response(completion("Still."))
+
+        here.upstream.planned.append(held)
+        asking = threading.Thread(target=lambda: answers.append(here.post()))
+        asking.start()
+        here.upstream.wait_arrived()
+        here.world.gateway.drain()
+        with httpx.Client(base_url=here.world.base_url) as late:
+            assert error(late.post("/chat/completions", json=CHAT)) == (503, "gateway_draining")
+        release.set()
+        asking.join(_SECONDS)
+        assert answers[0].json()["choices"][0]["message"]["content"] == "Still."
 
 
 def test_clients_that_leave_take_nobody_elses_turn_with_them() -> None:
