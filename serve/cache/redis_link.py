@@ -13,6 +13,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
+from types import TracebackType
 from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
@@ -26,10 +27,13 @@ from serve.ask.redis_place import RedisPlace
 BUDGET_SECONDS = 0.05
 """To connect, send and read what waits together. A Redis nearby takes under a millisecond; what
 takes longer than a twentieth of a second is no help to a cache."""
+LOOKS = 5
+"""By which a budget runs out, each due a fifth of it after the one before: a loop that is busy
+elsewhere for a second delays one of them, and what came meanwhile is read before the last."""
 PAUSE_SECONDS = 2.0
 """For which nothing is asked after a connection was refused, or `SLOW` budgets in a row ran out."""
 SLOW = 3
-"""A loop that was busy elsewhere lets one budget run out, and Redis is well."""
+"""One long command of somebody else lets a budget run out, and Redis is well."""
 TOGETHER = 128
 """Commands at most in one go."""
 WAITING = 2_000
@@ -50,9 +54,15 @@ class _Asked(NamedTuple):
 class RedisLink:
     """The connection of one replica. Belongs to the loop it is used on."""
 
-    def __init__(self, place: RedisPlace, clock: Callable[[], float] = time.monotonic) -> None:
-        """Nothing is connected yet. `clock`: monotonic seconds."""
+    def __init__(
+        self,
+        place: RedisPlace,
+        budget: float = BUDGET_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Nothing is connected yet. `budget`: see `BUDGET_SECONDS`; `clock`: monotonic seconds."""
         self._place = place
+        self._budget = budget
         self._clock = clock
         # Makes connections of the right kind; it never has one of its own.
         self._client = Redis(
@@ -104,7 +114,7 @@ class RedisLink:
     async def _exchange(self, batch: Sequence[_Asked]) -> None:
         """Send a batch and hand the replies out."""
         try:
-            async with asyncio.timeout(BUDGET_SECONDS):
+            async with _Within(self._budget):
                 replies = await self._replies([asked.command for asked in batch])
         except (RedisError, OSError, TimeoutError) as error:
             await self._fail(error)
@@ -153,6 +163,36 @@ class RedisLink:
         if connection is not None:
             with contextlib.suppress(RedisError, OSError, TimeoutError):
                 await connection.disconnect(nowait=True)
+
+
+class _Within:
+    """Raises TimeoutError where the block takes longer than `budget` seconds, see `LOOKS`."""
+
+    def __init__(self, budget: float) -> None:
+        self._pause = budget / LOOKS
+        self._looks = 0
+        self._loop = asyncio.get_running_loop()
+        self._limit = asyncio.timeout(None)
+        self._timer = self._loop.call_later(self._pause, self._look)
+
+    async def __aenter__(self) -> None:
+        await self._limit.__aenter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._timer.cancel()
+        await self._limit.__aexit__(kind, value, trace)
+
+    def _look(self) -> None:
+        self._looks += 1
+        if self._looks == LOOKS:
+            self._limit.reschedule(self._loop.time())
+        else:
+            self._timer = self._loop.call_later(self._pause, self._look)
 
 
 def _turn_away(batch: Sequence[_Asked]) -> None:
