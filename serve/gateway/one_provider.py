@@ -1,7 +1,7 @@
 """One provider as the gateway asks it: permit -> attempt -> classify -> retry.
 
 Invariant: every permit is settled exactly once; nothing is sent again once the answer to it has
-begun; what goes to the provider is made of a call here and nowhere else.
+begun.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any, Final, Literal
 
 import orjson
 
-from serve.ask.capabilities import Capabilities
 from serve.ask.contract import Usage
 from serve.ask.errors import AskError, RateLimited, TimedOut, Unavailable, Unsupported
 from serve.ask.limiter_host import Permits
@@ -28,6 +27,7 @@ from serve.gateway.attempt_stream import LiveEvents, chunk_of
 from serve.gateway.connection import Connection, Response
 from serve.gateway.contract import Answer, Answered, Call, Stream, Target, Whole
 from serve.gateway.events import cut
+from serve.gateway.outgoing import Outgoing, wants_usage
 from serve.gateway.whole import read_whole
 
 PAUSES: Final = (0.25, 0.5, 1.0)
@@ -36,11 +36,6 @@ are shorter than those of the job."""
 JITTER: Final = 0.25
 TOKEN_SECONDS: Final = 1.0
 """How long a token of the retry budget is waited for where somebody else can be asked."""
-FIRST_GUESS: Final = 300.0
-"""Output tokens that are reserved for a request that names no limit, until answers have come."""
-GUESS_WEIGHT: Final = 0.05
-"""Of each answer in the mean that is reserved from then on."""
-
 STREAM_TYPES: Final = ("text/event-stream", "application/octet-stream")
 """The second is what aiohttp calls an answer that names no type."""
 
@@ -73,9 +68,7 @@ class OneProvider:
         self._clock = clock
         self._connection = Connection(provider)
         self._prices: dict[str, Prices | None] = {}
-        self._capabilities: dict[str, Capabilities] = {}
-        self._no_usage: set[str] = set()
-        self._output: dict[str, float] = {}
+        self._outgoing = Outgoing(provider)
         self._paused_until = 0.0
         self._random = random.Random()
 
@@ -93,7 +86,7 @@ class OneProvider:
             try:
                 return await self._once(trial, target, lease)
             except Unsupported as error:
-                if not self._step_down(trial.call, target.model, error):
+                if not self._outgoing.step_down(trial.call, target.model, error):
                     raise
             except RateLimited as error:
                 trial.failure = error
@@ -114,7 +107,7 @@ class OneProvider:
         the request may take."""
         asked_at = self._in_time(trial)
         trial.phase = "permit"
-        tokens = trial.call.estimate + self._expected_output(trial.call, target.model)
+        tokens = self._outgoing.tokens(trial.call, target.model)
         lease = await self.permits.acquire("online", tokens, trial.deadline - asked_at)
         trial.about.queued += self._clock() - asked_at
         trial.phase = "provider"
@@ -147,21 +140,10 @@ class OneProvider:
             raise RateLimited(f"asked to wait {wait:.0f} s", retry_after=wait)
         return now
 
-    def _expected_output(self, call: Call, model: str) -> int:
-        if call.endpoint == "embeddings":
-            return 0
-        most = call.body.get("max_completion_tokens") or call.body.get("max_tokens")
-        if not isinstance(most, int):
-            most = call.task.max_tokens if call.task else self._output.get(model, FIRST_GUESS)
-        choices = call.body.get("n")
-        expected = int(most) * (choices if isinstance(choices, int) else 1)
-        # Whatever a client writes there, the others have their turn: what was used is settled.
-        return max(1, min(expected, self._provider.context))
-
     async def _once(self, trial: Trial, target: Target, lease: Lease) -> Answer:
         """One attempt under `lease`, which is settled when it has failed, or its answer ends."""
         trial.about.attempts += 1
-        body = self._body(trial.call, target.model)
+        body = self._outgoing.body(trial.call, target.model)
         response: Response | None = None
         trial.about.sent = self._clock() - trial.since
         try:
@@ -214,7 +196,7 @@ class OneProvider:
         if trial.call.stream:
             # The provider streams nothing: what it sent at once is sent on as a stream.
             try:
-                answer = Stream(_Given(cut(content, _wants_usage(trial.call))), about)
+                answer = Stream(_Given(cut(content, wants_usage(trial.call))), about)
             except ValueError as error:
                 raise wire.garbage(content, trial.call.endpoint) from error
         self._account(trial, target, lease, response, "ok", read.usage)
@@ -238,7 +220,7 @@ class OneProvider:
             wire,
             target,
             trial.about,
-            _wants_usage(trial.call),
+            wants_usage(trial.call),
             lambda: self._clock() - trial.since,
             ended,
         )
@@ -269,8 +251,7 @@ class OneProvider:
             tokens = usage.tokens_in + usage.tokens_out
             about.cost, about.currency = self._cost(model, usage)
             if kind == "ok" and trial.call.endpoint != "embeddings":
-                mean = self._output.get(model, FIRST_GUESS)
-                self._output[model] = mean + GUESS_WEIGHT * (usage.tokens_out - mean)
+                self._outgoing.learn(model, usage.tokens_out)
         outcome = Outcome(kind, tokens=tokens, headers=_limit_headers(response), status=200)
         self.permits.settle_soon(lease, outcome)
 
@@ -280,35 +261,6 @@ class OneProvider:
             self._prices[model] = known.prices if known else None
         prices = self._prices[model]
         return (cost_of(usage, prices), prices.currency) if prices else (None, None)
-
-    def _body(self, call: Call, model: str) -> dict[str, Any]:
-        """What is sent for `call`. What the client says itself goes before `extra_body`."""
-        if call.endpoint == "embeddings":
-            return {**call.body, "model": model}
-        body = {**self._provider.extra_body, **call.body, "model": model}
-        limit = self._capabilities.get(model, Capabilities()).output_limit
-        if call.task is not None and not _limits_output(body) and limit != "none":
-            body[limit] = call.task.max_tokens
-        if call.stream and model not in self._no_usage:
-            given = body.get("stream_options")
-            options = given if isinstance(given, Mapping) else {}
-            body["stream_options"] = {**options, "include_usage": True}
-        return body
-
-    def _step_down(self, call: Call, model: str, error: Unsupported) -> bool:
-        """Leave out from now on what we added and the provider refuses; False: it was the client
-        who asked for it."""
-        if error.feature in call.body or error.feature in self._provider.extra_body:
-            return False
-        if error.feature == "stream_options":
-            self._no_usage.add(model)
-        elif error.feature in ("max_tokens", "max_completion_tokens"):
-            known = self._capabilities.get(model, Capabilities())
-            if known.output_limit == error.feature:
-                self._capabilities[model] = known.without(error.feature)
-        else:
-            return False
-        return True
 
 
 class _Given:
@@ -324,15 +276,6 @@ class _Given:
         for each in self._events:
             return each
         raise StopAsyncIteration
-
-
-def _limits_output(body: Mapping[str, Any]) -> bool:
-    return body.get("max_tokens") is not None or body.get("max_completion_tokens") is not None
-
-
-def _wants_usage(call: Call) -> bool:
-    options = call.body.get("stream_options")
-    return isinstance(options, Mapping) and bool(options.get("include_usage"))
 
 
 def _limit_headers(response: Response | None) -> dict[str, str]:
