@@ -6,7 +6,8 @@
     contract.py   what its parts hand to each other
     errors.py     the error tree, and what each one is on the wire
     names.py      one list of names over all providers
-    upstream.py   one request to providers: permits, retries, fallbacks, streams
+    upstream.py   one request to providers: the first that can answer it (one_provider.py: permits,
+                  retries; attempt_stream.py: streams; failures.py: what clients are told)
     events.py     server-sent events: read, joined, put together, cut again
     keys.py       who may ask: keys, hashed at rest
     meter.py      how much each key may ask and spend

@@ -1,7 +1,7 @@
 """What the parts of the gateway hand to each other: plain values, no I/O.
 
 Invariant: `Call.body` is what the client sent, and no part changes it; what goes to a provider is
-made of it in one place, `upstream.py`. An answer that is kept is always a whole one: a stream is
+made of it in one place, `outgoing.py`. An answer that is kept is always a whole one: a stream is
 put together before it is kept, and cut again for who wants a stream.
 """
 
