@@ -23,6 +23,7 @@ _YES_OR_NO = "?yes"
 _MUST = "&must"
 _SHOULD = "&should"
 _CAN = "&can"
+_OWNS = "+"
 _NO_WORDS = (NUMBER, NEGATES, PERSON, MODAL)
 
 
@@ -99,12 +100,20 @@ def _same_words(one: frozenset[str], other: frozenset[str]) -> bool:
 
 def _same_mood(one: Reading, other: Reading) -> bool:
     """Whether both are about the same person, and about what can, should or must be. What is
-    answered by yes or no depends on the latter; elsewhere it is often left unsaid."""
-    if _apart(one.persons, other.persons):
-        return False
+    answered by yes or no depends on it (can I use my wife's card, can my wife use my card);
+    elsewhere much of it is left unsaid."""
     if _YES_OR_NO in one.strict:
-        return one.modals == other.modals
-    return not _apart(_possible_or_right(one.modals), _possible_or_right(other.modals))
+        same_person = one.persons == other.persons or not (one.persons and other.persons)
+        return same_person and one.modals == other.modals
+    return not (
+        _apart(_persons(one.persons), _persons(other.persons))
+        or _apart(_possible_or_right(one.modals), _possible_or_right(other.modals))
+    )
+
+
+def _persons(persons: frozenset[str]) -> frozenset[str]:
+    """Mine is me, yours is you."""
+    return frozenset(each.removesuffix(_OWNS) for each in persons)
 
 
 def _possible_or_right(modals: frozenset[str]) -> frozenset[str]:

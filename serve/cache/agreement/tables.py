@@ -9,7 +9,7 @@ A line is `meaning: word, phrase, ...`; a meaning may have several lines. Meanin
     negates   not, without, except, ...
     ?x        asks for x; `?yes` for yes or no
     &x        can, should, must, will
-    @x        whose: mine, yours, ...
+    @x, @x+   I, you, ...; mine, yours
     +x, -x    opposites
     ~x        may be left out: what to do where only one thing can be done
     ^~x       the same where a request begins with it (explain, list), else a word like others
