@@ -36,6 +36,9 @@ from serve.metrics import Metrics
 from serve.metrics.prometheus import CONTENT_TYPE
 
 VERSION = version("fupan")
+READ_SECONDS = 2.0
+"""Which a client has to take the rest of a stream when the time of its request is over: one that
+does not read would hold its turn for ever."""
 _SHOWN = 200
 """Characters of a path in an error about it."""
 _LOG = logging.getLogger(__name__)
@@ -185,7 +188,8 @@ class _Asked(_Endpoint):
                 await client.send(200, answer.body, [JSON, *_marks(answer.about)])
                 return
             try:
-                await client.send_stream(answer, _marks(answer.about))
+                left = self._gateway.seconds_left(client) + READ_SECONDS
+                await client.send_stream(answer, _marks(answer.about), left)
             finally:
                 await answer.aclose()
 

@@ -31,7 +31,7 @@ _EVENTS = (
 
 
 class ClientGone(Exception):
-    """The client has left; there is nobody to answer."""
+    """The client has left, or takes nothing any more; there is nobody to answer."""
 
 
 class Client:
@@ -88,16 +88,23 @@ class Client:
         own = [(name.encode(), value.encode()) for name, value in error.headers().items()]
         await self.send(error.status, error.json(), (JSON, *own))
 
-    async def send_stream(self, stream: Stream, headers: RawHeaders) -> None:
+    async def send_stream(self, stream: Stream, headers: RawHeaders, seconds: float) -> None:
         """Each event as it comes. The status waits for the first one: what goes wrong before it is
-        raised, and nothing is sent."""
+        raised, and nothing is sent. Raises ClientGone where the client does not take all of it
+        within `seconds`."""
         events = aiter(stream.events)
         event = await anext(events, b"")
         await self._begin(200, (*_EVENTS, *headers))
-        while event:
-            await self._send({"type": "http.response.body", "body": event, "more_body": True})
-            event = await anext(events, b"")
-        await self._send({"type": "http.response.body", "body": b""})
+        try:
+            async with asyncio.timeout(seconds):
+                while event:
+                    await self._send(
+                        {"type": "http.response.body", "body": event, "more_body": True}
+                    )
+                    event = await anext(events, b"")
+                await self._send({"type": "http.response.body", "body": b""})
+        except TimeoutError:
+            raise ClientGone from None
 
     async def _begin(self, status: int, headers: RawHeaders) -> None:
         self.status = status

@@ -115,6 +115,11 @@ class Gateway:
         Overloaded."""
         return self.admission.visit()
 
+    def seconds_left(self, client: Client) -> float:
+        """Of the time that its request may take."""
+        timeout = self.settings.serve.timeout if client.call is None else client.call.timeout
+        return client.since + timeout - self.clock()
+
     def observe(self, endpoint: str, client: Client) -> None:
         """A request is over: measure it."""
         if self.metrics is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -78,6 +78,11 @@ class Setting:
             return sum([(await each.stats()).in_use for each in self._permits])
 
         return self.world.run(look())
+
+    def idle_after(self, arrived: Callable[[], None]) -> None:
+        """See that nothing is held some time after a request has arrived."""
+        arrived()
+        self.idle()
 
     def idle(self) -> None:
         """Wait until nobody is here any more, then see that nothing is held."""
@@ -302,6 +307,41 @@ def test_a_client_that_leaves_while_it_waits_for_a_permit() -> None:
 
         here.leave(body, second)
         here.upstream.wait_left()
+        here.idle()
+        assert here.upstream.calls == 1
+
+
+def test_a_client_that_does_not_read_its_stream_gives_its_turn_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("serve.gateway.app.READ_SECONDS", 0.2)
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        said = b"data: " + orjson.dumps(chunk({"content": "x" * 4096})) + b"\n\n"
+        while True:
+            await response.write(said)
+
+    with setting(timeout=0.3) as here:
+        here.upstream.planned.append(endless)
+        body = orjson.dumps({**CHAT, "stream": True})
+        here.leave(body, lambda _: here.idle_after(here.upstream.wait_arrived))
+
+
+def test_a_request_whose_time_is_over_before_its_turn_is_turned_away() -> None:
+    tasks = {"quick": {"max_tokens": 1, "timeout": 0.2}}
+    with setting(admission={"in_flight": 1}, tasks=tasks) as here:
+        here.upstream.planned.append(silence)
+
+        def second(_: socket.socket) -> None:
+            here.upstream.wait_arrived()
+            answer = here.http.post(
+                "/chat/completions", json=CHAT, headers={"x-fupan-task": "quick"}
+            )
+            assert error(answer) == (503, "gateway_overloaded")
+
+        here.leave(orjson.dumps(CHAT), second)
         here.idle()
         assert here.upstream.calls == 1
 
