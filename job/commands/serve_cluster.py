@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from job.cluster import cluster
-from job.errors import JobError
+from job.errors import JobError, UsageError
+from serve.ask.errors import Misconfigured
 from serve.gateway.settings import GatewaySettings
 from serve.proxy_errors import IMPORT_PATH
 
@@ -47,7 +48,8 @@ def running(
     settings: GatewaySettings, host: str, port: int, replicas: int | None, fast: bool
 ) -> Iterator[Where]:
     """The gateway at `host` and `port` (at its own, where Serve runs in the cluster already) with
-    so many replicas; None: as many as the load asks for. Raises JobError where it does not start.
+    so many replicas; None: as many as the load asks for. Raises JobError where it does not start,
+    UsageError where it runs already.
     """
     with tempfile.TemporaryDirectory(prefix="fupan-serve-") as private:
         # Read by every process of a cluster of our own as it starts.
@@ -73,21 +75,31 @@ def _deployed(
         logging_config=LoggingConfig(enable_access_log=False),
     )
     options = _get_global_client().http_config
+    if APPLICATION in ray_serve.status().applications:
+        raise UsageError(
+            f"the gateway runs in this cluster already, at port {options.port}. To change it, "
+            f"`serve deploy` it anew; `serve delete {APPLICATION}` ends it"
+        )
     try:
         try:
             target = application(settings, replicas or autoscaling())
             ray_serve.run(target, name=APPLICATION, route_prefix="/")
         except Exception as error:
-            raise JobError(f"the gateway did not start: {_why(error)}") from error
+            found = ray_serve.status().applications.get(APPLICATION)
+            deployments = found.deployments.values() if found else ()
+            raise _not_started(error, "".join(each.message for each in deployments)) from error
         yield Where(options.host, options.port, ray.get_runtime_context().gcs_address)
     finally:
         ray_serve.delete(APPLICATION)
 
 
-def _why(error: Exception) -> str:
-    """The last line of what Serve says, which has the replica's own error."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
+def _not_started(error: Exception, said: str) -> JobError:
+    """`said`: what Ray Serve knows of the deployment, a replica's own error the last line of it."""
+    lines = [line.strip() for line in (said or str(error)).splitlines() if line.strip()]
+    kind, _, what = (lines or [type(error).__name__])[-1].partition(": ")
+    if kind.endswith(f".{Misconfigured.__name__}"):
+        return UsageError(what)
+    return JobError(f"the gateway did not start: {what or kind}")
 
 
 def _environment(fast: bool, private: Path) -> dict[str, str]:

@@ -21,6 +21,7 @@ import pytest
 
 from serve.app import APPLICATION, application, autoscaling
 from serve.gateway.settings import GatewaySettings
+from tests.command import fupan
 from tests.serve.gateway_process import Process, ask, gateway_process, load, wait_until
 from tests.serve.slow_provider import MODEL, PIECES, SlowProvider, slow_provider
 
@@ -172,6 +173,13 @@ def test_of_a_cluster_that_it_joined_it_ends_nothing_but_itself(
 
     joined.run(joined.deployment(Other).bind(), name="other", route_prefix="/other")
     environment = {"RAY_ADDRESS": gateway.cluster, "RAY_AUTH_MODE": "token"}
+    file = tmp_path / "second.yaml"
+    file.write_bytes(orjson.dumps(config))
+    refused = fupan("serve", "--config", file, **environment)
+    assert refused.code == 2
+    assert "runs in this cluster already" in refused.err
+    assert httpx.get(f"{gateway.url}/models").status_code == 200
+    joined.delete(APPLICATION)
     with gateway_process(config, tmp_path, **environment) as second:
         assert second.url == gateway.url  # where Serve listens already
         assert httpx.get(f"{second.url}/models").status_code == 200
