@@ -143,7 +143,7 @@ def store(path: Path, size: Size) -> Took:
 
 def grown(path: Path, size: Size) -> Took:
     """The memory of the process that hosts the store, without a clock."""
-    actor = AnswersActor(str(path))
+    actor = AnswersActor(path)
     peaks = []
     for part in range(_GROWTH):
         for batch in batches(size, part):

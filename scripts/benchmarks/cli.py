@@ -21,6 +21,7 @@ from scripts.benchmarks import (
     gateway,
     kill_day,
     load,
+    metrics,
     overhead,
     pack_size,
     plan,
@@ -52,6 +53,7 @@ _BENCHMARKS = {
     "submit": submit,
     "gateway": gateway,
     "load": load,
+    "metrics": metrics,
     "quota": quota,
 }
 
