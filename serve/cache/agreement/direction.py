@@ -39,24 +39,60 @@ def opposed(one: frozenset[tuple[str, str]], other: frozenset[tuple[str, str]]) 
 
 
 def swapped(one: Sequence[Word], other: Sequence[Word]) -> bool:
-    """Whether the two differ by nothing but two parts that changed places around a third."""
-    if len(one) != len(other):
+    """Whether the two differ by nothing but two parts that changed places around a third: as they
+    are, or without the words that do not say who does what."""
+    return _swapped(one, range(len(one)), other, range(len(other))) or _swapped(
+        one, _core(one), other, _core(other)
+    )
+
+
+def _swapped(
+    one: Sequence[Word], ours: Sequence[int], other: Sequence[Word], theirs: Sequence[int]
+) -> bool:
+    """The same of the words at the places `ours` and `theirs`."""
+    if len(ours) != len(theirs):
         return False
-    a, b = [word.text for word in one], [word.text for word in other]
+    a = [one[at].meaning or one[at].text for at in ours]
+    b = [other[at].meaning or other[at].text for at in theirs]
     start, end = 0, len(a)
     while start < end and a[start] == b[start]:
         start += 1
     while end > start and a[end - 1] == b[end - 1]:
         end -= 1
-    a, b = a[start:end], b[start:end]
-    for first in range(1, min(LONGEST_PART, len(a) - 1) + 1):
-        if a[:first] != b[len(b) - first :]:
+    a, b, size = a[start:end], b[start:end], end - start
+    for first in range(1, min(LONGEST_PART, size - 1) + 1):
+        if a[:first] != b[size - first :]:
             continue
-        for last in range(1, min(LONGEST_PART, len(a) - first - 1) + 1):
-            middle = a[first : len(a) - last]
-            if a[len(a) - last :] == b[:last] and middle == b[last : len(b) - first]:
-                return any(_ROLES.get(each) != "joint" for each in middle)
+        for last in range(1, min(LONGEST_PART, size - first) + 1):
+            if a[size - last :] != b[:last] or a[first : size - last] != b[last : size - first]:
+                continue
+            between = one[ours[start + first - 1] + 1 : ours[end - last]]
+            across = other[theirs[start + last - 1] + 1 : theirs[end - first]]
+            apart = last < size - first or any(word.text in _ROLES for word in between)
+            if apart and not (_joined(between) and _joined(across)):
+                return True
     return False
+
+
+def _core(words: Sequence[Word]) -> list[int]:
+    """Where the words are that say who does what, not where or with what it is done."""
+    return [
+        at
+        for at, word in enumerate(words)
+        if word.meaning and word.meaning[0] not in "?&~" and not _is_place(words, at)
+    ]
+
+
+def _is_place(words: Sequence[Word], at: int) -> bool:
+    """Whether a word follows in, with, ..., with nothing but an article between."""
+    before = at - 1
+    if before > 0 and not words[before].meaning and words[before].text not in _ROLES:
+        before -= 1
+    return before >= 0 and _ROLES.get(words[before].text) == "place"
+
+
+def _joined(words: Sequence[Word]) -> bool:
+    return bool(words) and all(_ROLES.get(word.text) == "joint" for word in words)
 
 
 def object_of(words: Sequence[Word]) -> str:
