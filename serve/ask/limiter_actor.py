@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import itertools
 import os
 import time
@@ -20,7 +19,6 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-import ray
 from ray.exceptions import RayActorError
 
 from serve.ask.contract import Class
@@ -35,20 +33,17 @@ from serve.ask.limiter_letters import (
     TicketRow,
     Wait,
 )
-from serve.ask.limiter_server import LimiterActor
+from serve.ask.limiter_server import find_server, server_name
 from serve.ask.permit import CALL_SECONDS, Lease, LimiterStats, Limits, Outcome, Settled
 from serve.ask.ratelimit_headers import PREFIX
 
-PROTOCOL = 2
-"""Part of the actor's name: raised when clients and actors of two versions cannot talk."""
-NAMESPACE = "fupan"
-MAX_CALLS = 10_000
-"""Calls the actor takes at once. Every client's `collect` is one, and every wait for a retry token,
-and a letter must never queue behind them; waiting calls cost memory only."""
 LOST_SECONDS = 60.0
 """How long a client looks for a lost actor before it gives up; a restart takes a second or two."""
 SETTLE_SECONDS = 2.0
 """The same for giving a lease back, which a paid answer must not wait for."""
+SOON_SECONDS = 0.005
+"""How long a lease that has ended waits for a ticket to go with: a letter costs a millisecond of
+both processes' time, and five are nothing beside the time that a call takes."""
 LOST_PAUSE_SECONDS = 0.2
 MINUTE = 60.0
 
@@ -63,10 +58,10 @@ class RayPermits:
     def __init__(self, url: str, key_env: str | None, limits: Limits) -> None:
         """For the provider at `url`, with the key that this process's environment has under
         `key_env`. Starts the actor where there is none; blocks until it has a name."""
-        self._actor_name = _actor_name(url, os.environ.get(key_env, "") if key_env else "")
+        self._actor_name = server_name(url, os.environ.get(key_env, "") if key_env else "")
         self._limits = limits
         self._name = uuid.uuid4().hex
-        self._actor = _get_or_create(self._actor_name, limits)
+        self._actor = find_server(self._actor_name, limits)
         self._server: str | None = None
         self._lost_since: float | None = None
         self._finding = asyncio.Lock()
@@ -77,6 +72,7 @@ class RayPermits:
         self._sending: asyncio.Task[None] | None = None
         self._collecting: asyncio.Task[None] | None = None
         self._beating: asyncio.Task[None] | None = None
+        self._later: asyncio.TimerHandle | None = None
         self._sent: deque[tuple[float, int]] = deque()
         self._sent_tokens = 0
 
@@ -101,12 +97,18 @@ class RayPermits:
         """See `Permits.settle`. Never fails: the lease of a lost actor is lost with it."""
         settled: asyncio.Future[Settled] = asyncio.get_running_loop().create_future()
         self._settle(lease, outcome, settled)
+        self._send()
         done, _ = await asyncio.wait({settled}, timeout=SETTLE_SECONDS)
         return settled.result() if done else Settled(breaker_open=False)
 
     def settle_soon(self, lease: Lease, outcome: Outcome) -> None:
-        """See `Permits.settle_soon`."""
+        """See `Permits.settle_soon`. It goes with the next ticket where one is asked for soon."""
         self._settle(lease, outcome, None)
+        if self._waits:
+            self._send()
+        elif self._later is None:
+            loop = asyncio.get_running_loop()
+            self._later = loop.call_later(SOON_SECONDS, self._send_later)
 
     async def retry_token(self) -> None:
         """See `Permits.retry_token`."""
@@ -153,7 +155,6 @@ class RayPermits:
             lease.id, outcome.kind, outcome.tokens, outcome.retry_after, headers, outcome.status
         )
         self._letter.outcomes[lease.id] = row, settled
-        self._send()
 
     def _withdraw(self, ticket_id: str) -> None:
         self._waits.pop(ticket_id, None)
@@ -165,6 +166,11 @@ class RayPermits:
     def _send(self) -> None:
         if self._sending is None or self._sending.done():
             self._sending = asyncio.get_running_loop().create_task(self._exchange())
+
+    def _send_later(self) -> None:
+        self._later = None
+        if self._letter:
+            self._send()
 
     async def _exchange(self) -> None:
         """Send letters for as long as there is something to say."""
@@ -277,9 +283,7 @@ class RayPermits:
         async with self._finding:
             if self._actor is actor:
                 await asyncio.sleep(LOST_PAUSE_SECONDS)
-                self._actor = await asyncio.to_thread(
-                    _get_or_create, self._actor_name, self._limits
-                )
+                self._actor = await asyncio.to_thread(find_server, self._actor_name, self._limits)
 
     def _caller(self) -> Caller:
         while self._sent and self._sent[0][0] < time.monotonic() - MINUTE:
@@ -296,22 +300,3 @@ class RayPermits:
             await asyncio.sleep(BEAT_SECONDS)
             with contextlib.suppress(RayActorError):  # the next ticket or settle finds the actor
                 await self._actor.beat.remote(self._name)
-
-
-def _actor_name(url: str, key: str) -> str:
-    digest = hashlib.sha256(f"{url}\0{key.strip()}".encode()).hexdigest()
-    return f"limiter-v{PROTOCOL}-{digest[:24]}"
-
-
-def _get_or_create(name: str, limits: Limits) -> Any:
-    """A handle to the actor of that name; blocks."""
-    actor = ray.remote(LimiterActor).options(
-        name=name,
-        namespace=NAMESPACE,
-        lifetime="detached",
-        get_if_exists=True,
-        num_cpus=0,
-        max_restarts=-1,
-        max_concurrency=MAX_CALLS,
-    )
-    return actor.remote(limits)

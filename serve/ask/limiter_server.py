@@ -12,11 +12,13 @@ minutes.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import ray
 
@@ -26,6 +28,12 @@ from serve.ask.limiter_host import LimiterHost, TicketLost
 from serve.ask.limiter_letters import Caller, Decided, OutcomeRow, Reply, TicketRow
 from serve.ask.permit import Lease, LimiterStats, Limits, Outcome
 
+PROTOCOL = 2
+"""Part of the actor's name: raised when clients and actors of two versions cannot talk."""
+NAMESPACE = "fupan"
+MAX_CALLS = 10_000
+"""Calls the actor takes at once. Every client's `collect` is one, and every wait for a retry token,
+and a letter must never queue behind them; waiting calls cost memory only."""
 WATCH_SECONDS = 1.0
 IDLE_SECONDS = 600.0
 COLLECT_SECONDS = 20.0
@@ -163,3 +171,23 @@ class LimiterActor:
                 self._used_at = now
             elif now - self._used_at >= self._idle_seconds:
                 ray.kill(ray.get_runtime_context().current_actor, no_restart=True)
+
+
+def server_name(url: str, key: str) -> str:
+    """Of the actor for that URL and key: of neither can it be told what it was."""
+    digest = hashlib.sha256(f"{url}\0{key.strip()}".encode()).hexdigest()
+    return f"limiter-v{PROTOCOL}-{digest[:24]}"
+
+
+def find_server(name: str, limits: Limits) -> Any:
+    """A handle to the actor of that name, which is started where there is none; blocks."""
+    actor = ray.remote(LimiterActor).options(
+        name=name,
+        namespace=NAMESPACE,
+        lifetime="detached",
+        get_if_exists=True,
+        num_cpus=0,
+        max_restarts=-1,
+        max_concurrency=MAX_CALLS,
+    )
+    return actor.remote(limits)
