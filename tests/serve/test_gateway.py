@@ -305,7 +305,7 @@ def test_an_unknown_task_is_refused(http: httpx.Client, upstream: Upstream) -> N
 
 
 def test_a_task_has_its_own_time(upstream: Upstream) -> None:
-    tasks = {"quick": {"max_tokens": 1, "timeout": 0.2}}
+    tasks = {"quick": {"max_tokens": 1, "timeout": 0.5}}
     with gateway_world({"main": upstream.url}, {"tasks": tasks}) as world:
         upstream.planned.append(silence)
         with httpx.Client(base_url=world.url) as http:

@@ -160,7 +160,7 @@ def test_nobody_at_the_providers_url(stream: bool) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_provider_that_is_too_slow(stream: bool) -> None:
-    with setting(timeout=0.2) as here:
+    with setting(timeout=0.5) as here:
         here.upstream.planned.append(silence)
         assert error(here.post(stream=stream)) == (504, "provider_timed_out")
         here.upstream.wait_left()
@@ -240,10 +240,11 @@ def test_an_unexpected_error_of_the_gateway_is_told_as_every_other(
 # A client that leaves.
 
 
-def test_a_client_that_leaves_before_its_body_is_there(here: Setting) -> None:
+@pytest.mark.parametrize("sent", [b"", head(1000)[:40], head(1000), head(1000) + b'{"model": '])
+def test_a_client_that_leaves_before_its_request_is_there(here: Setting, sent: bytes) -> None:
     before = here.upstream.calls
     with here.connected() as connection:
-        connection.sendall(head(1000) + b'{"model": ')
+        connection.sendall(sent)
     here.idle()
     assert here.upstream.calls == before
 
@@ -323,7 +324,7 @@ def test_a_client_that_does_not_read_its_stream_gives_its_turn_back(
         while True:
             await response.write(said)
 
-    with setting(timeout=0.3) as here:
+    with setting(timeout=0.5) as here:
         here.upstream.planned.append(endless)
         body = orjson.dumps({**CHAT, "stream": True})
         here.leave(body, lambda _: here.idle_after(here.upstream.wait_arrived))

@@ -337,7 +337,7 @@ def test_a_client_that_waits_no_longer_gets_its_own_timeout(
 ) -> None:
     upstream.planned.append(silence)
     with pytest.raises(openai.APITimeoutError):
-        client_of(world, timeout=0.2).chat.completions.create(model="simulated", messages=SAID)
+        client_of(world, timeout=0.5).chat.completions.create(model="simulated", messages=SAID)
     upstream.wait_left()
 
 
