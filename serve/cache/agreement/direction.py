@@ -68,19 +68,24 @@ def _swapped(
                 continue
             between = one[ours[start + first - 1] + 1 : ours[end - last]]
             across = other[theirs[start + last - 1] + 1 : theirs[end - first]]
-            apart = last < size - first or any(word.text in _ROLES for word in between)
+            apart = last < size - first or (_has_role(between) and _has_role(across))
             if apart and not (_joined(between) and _joined(across)):
                 return True
     return False
 
 
 def _core(words: Sequence[Word]) -> list[int]:
-    """Where the words are that say who does what, not where or with what it is done."""
-    return [
-        at
-        for at, word in enumerate(words)
-        if word.meaning and word.meaning[0] not in "?&~" and not _is_place(words, at)
-    ]
+    """Where the words are that say who does what, not where or with what it is done; of two joined
+    by and, the lesser first."""
+    places: list[int] = []
+    for at, word in enumerate(words):
+        if not word.meaning or word.meaning[0] in "?&~" or _is_place(words, at):
+            continue
+        if places and _joined(words[places[-1] + 1 : at]) and word < words[places[-1]]:
+            places.insert(-1, at)
+        else:
+            places.append(at)
+    return places
 
 
 def _is_place(words: Sequence[Word], at: int) -> bool:
@@ -89,6 +94,10 @@ def _is_place(words: Sequence[Word], at: int) -> bool:
     if before > 0 and not words[before].meaning and words[before].text not in _ROLES:
         before -= 1
     return before >= 0 and _ROLES.get(words[before].text) == "place"
+
+
+def _has_role(words: Sequence[Word]) -> bool:
+    return any(word.text in _ROLES for word in words)
 
 
 def _joined(words: Sequence[Word]) -> bool:
