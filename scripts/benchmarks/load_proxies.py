@@ -29,10 +29,12 @@ _BAD_GATEWAY = 502
 
 
 def _synchronous(url: str, port: int, wait: float, ready: Path) -> None:
+    client = httpx.Client(timeout=_TIMEOUT_SECONDS, limits=httpx.Limits())
+
     class Proxy(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
-            status, answer = _ask(url, body, wait)
+            status, answer = _ask(client, url, body, wait)
             self.send_response(status)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(answer)))
@@ -52,13 +54,13 @@ def _synchronous(url: str, port: int, wait: float, ready: Path) -> None:
         server.serve_forever()
 
 
-def _ask(url: str, body: bytes, wait: float) -> tuple[int, bytes]:
+def _ask(client: httpx.Client, url: str, body: bytes, wait: float) -> tuple[int, bytes]:
     status, answer = _BAD_GATEWAY, b"{}"
     for attempt in range(1 + RETRIES):
         if attempt:
             time.sleep(wait)
         try:
-            got = httpx.post(url, content=body, headers=_JSON, timeout=_TIMEOUT_SECONDS)
+            got = client.post(url, content=body, headers=_JSON)
         except httpx.HTTPError:
             continue
         status, answer = got.status_code, got.content

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 import subprocess
 import sys
 import time
@@ -51,17 +52,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @contextmanager
-def _joined(address: str) -> Iterator[None]:
-    """Commands that are started in the block join the cluster."""
-    before = os.environ.get("RAY_ADDRESS")
-    os.environ["RAY_ADDRESS"] = address
+def _environment(**more: str) -> Iterator[None]:
+    """Commands that are started in the block have `more` in their environment."""
+    before = dict(os.environ)
+    os.environ.update(more)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["RAY_ADDRESS"]
-        else:
-            os.environ["RAY_ADDRESS"] = before
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _token(folder: Path) -> Path:
+    """The token without which nobody is let into the cluster."""
+    file = folder / "token"
+    file.touch(mode=0o600)
+    file.write_text(secrets.token_hex(32))
+    return file
 
 
 def _batch(workload: Workload, config: Path, place: Path) -> list[str]:
@@ -96,9 +103,10 @@ def run(args: argparse.Namespace) -> int:
     limits = {"rpm": _RPM * args.scale, "burst": _BURST, "max_concurrency": _IN_FLIGHT}
     place = args.folder / "batch"
     with (
+        _environment(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN_PATH=str(_token(args.folder))),
         Provider(settings) as provider,
         Serving("scripts.benchmarks.quota_cluster", {}, args.folder / "cluster", {}) as cluster,
-        _joined(cluster.said),
+        _environment(RAY_ADDRESS=cluster.said),
         Gateway(
             args.folder / "gateway",
             provider_section(provider.base_url, (MODEL,), limits=limits, context=CONTEXT),
