@@ -22,7 +22,8 @@ NAMESPACE = "fupan"
 
 
 class BoardActor:
-    """Hosts one `Board`. It ends with the replica that made it: Ray counts no lease on it."""
+    """Hosts one `Board`. It ends with the replica that made it, as an actor does that is not
+    detached."""
 
     def __init__(self) -> None:
         self._board = Board()

@@ -18,6 +18,7 @@ import httpx
 import openai
 import orjson
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from serve.app import APPLICATION, application, autoscaling
 from serve.gateway.settings import GatewaySettings
@@ -90,6 +91,25 @@ def test_openais_client_and_curl_are_answered(gateway: Process) -> None:
     line = gateway.said.partition("try it: ")[2].partition("\n")[0]
     done = subprocess.run(["bash", "-c", line], capture_output=True, check=True, timeout=30)
     assert orjson.loads(done.stdout)["choices"][0]["message"]["content"] == "done"
+
+
+def test_any_replica_tells_what_all_have_measured(gateway: Process) -> None:
+    clients = 8
+    with load(gateway.url, clients) as seen:
+        wait_until(lambda: seen.answered > 10 * clients)
+
+    def told() -> dict[str, float]:
+        """Answered requests by replica."""
+        text = httpx.get(f"{gateway.root}/metrics").text
+        return {
+            sample.labels["replica"]: sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+            if sample.name == "fupan_requests_total" and sample.labels["status"] == "200"
+        }
+
+    # They tell each other every few seconds.
+    wait_until(lambda: len(told()) == 2 and sum(told().values()) >= seen.answered)
 
 
 async def test_what_needs_no_model_never_waits_behind_a_slow_one(gateway: Process) -> None:
