@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from serve.cache.agreement import direction
+from serve.cache.agreement.direction import same_direction
 from serve.cache.agreement.negation import negated
 from serve.cache.agreement.tables import MODAL, NEGATES, NUMBER, PERSON, may_miss
 from serve.cache.agreement.words import Word, read_words
@@ -32,7 +32,7 @@ class Reading:
     """What two questions must agree in. `words`: the meanings of all words that have one;
     `strict`: those that the other question must have too; `said`: all words in their order;
     `data`: the text to work on; `negated`: what each negation is before; `persons`, `modals`: I or
-    you, can or should; `flows`, `order`, `whom`, `asked`: see `direction.py`."""
+    you, can or should."""
 
     said: tuple[Word, ...]
     data: str
@@ -42,10 +42,6 @@ class Reading:
     negated: tuple[str, ...]
     persons: frozenset[str]
     modals: frozenset[str]
-    flows: frozenset[tuple[str, str]]
-    order: dict[str, int]
-    whom: str
-    asked: str
 
 
 def reading(text: str) -> Reading:
@@ -61,10 +57,6 @@ def reading(text: str) -> Reading:
         negated=negated(said),
         persons=frozenset([w.meaning for w in said if w.meaning[0] == PERSON]),
         modals=frozenset([w.meaning for w in said if w.meaning[0] == MODAL]),
-        flows=direction.flows(words),
-        order=direction.order(words),
-        whom=direction.object_of(words),
-        asked=direction.asked(words),
     )
 
 
@@ -79,16 +71,12 @@ def agree(one: Reading, other: Reading) -> bool:
         one.numbers == other.numbers
         and one.negated == other.negated
         and one.data == other.data
-        and one.whom == other.whom
-        and (one.asked == other.asked or not (one.asked and other.asked))
         and one.strict <= other.words
         and other.strict <= one.words
         and _same_mood(one, other)
         and _same_words(one.words, other.words)
         and bool(one.words & other.words or one.numbers)
-        and not direction.opposed(one.flows, other.flows)
-        and not direction.swapped(one.said, other.said)
-        and not direction.reordered(one.order, other.order)
+        and same_direction(one.said, other.said)
     )
 
 

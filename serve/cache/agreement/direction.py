@@ -19,6 +19,18 @@ LONGEST_PART = 8
 """Words of a part that changed places with another."""
 
 
+def same_direction(one: Sequence[Word], other: Sequence[Word]) -> bool:
+    """Whether nothing in the two goes the opposite way."""
+    asks, asks_too = asked(one), asked(other)
+    return not (
+        object_of(one) != object_of(other)
+        or (asks and asks_too and asks != asks_too)
+        or opposed(flows(one), flows(other))
+        or reordered(order(one), order(other))
+        or swapped(one, other)
+    )
+
+
 def flows(words: Sequence[Word]) -> frozenset[tuple[str, str]]:
     """Pairs of meanings that stand left and right of a word of direction."""
     found: set[tuple[str, str]] = set()
