@@ -90,7 +90,7 @@ class Connection:
             connector=connector,
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
             proxy=self._proxy,
             trust_env=False,
         )
