@@ -145,18 +145,18 @@ class _Endpoint:
         """Answer `client`, whatever happens, for as long as it is there."""
         try:
             await self.answer(client, scope)
-        except GatewayError as error:
-            await client.send_error(error)
         except ClientGone:
             pass
         except asyncio.CancelledError:
             if not client.left():
                 raise
-        except Exception:
-            _LOG.exception("request %s failed", client.id)
+        except Exception as error:
+            if not isinstance(error, GatewayError):
+                _LOG.exception("request %s failed", client.id)
+                error = GatewayError("The gateway failed. Its log says why.")
             if client.status is not None:
                 raise  # the answer has begun: the server ends the connection
-            await client.send_error(GatewayError("The gateway failed. Its log says why."))
+            await client.send_error(error)
         finally:
             client.close()
 

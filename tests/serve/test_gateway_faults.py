@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ from serve.ask.limiter_host import InProcessPermits
 from serve.ask.permit import Limits
 from serve.ask.settings import Provider
 from serve.gateway.build import build_gateway
+from serve.gateway.contract import Answered, Stream
 from serve.gateway.gateway import Gateway
 from serve.gateway.settings import GatewaySettings
 from tests.serve.gateway_world import World, gateway_world, provider_at
@@ -235,6 +236,21 @@ def test_an_unexpected_error_of_the_gateway_is_told_as_every_other(
     assert error(answer) == (500, "internal_error")
     assert "secret" not in answer.text
     assert answer.headers["x-request-id"] in caplog.text
+
+
+def test_a_stream_that_fails_in_the_gateway_is_not_ended_as_if_it_were_whole(
+    here: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def events() -> AsyncIterator[bytes]:
+        yield b'data: {"choices": []}\n\n'
+        raise ZeroDivisionError
+
+    async def broken(*_: Any) -> Stream:
+        return Stream(events(), Answered())
+
+    monkeypatch.setattr(here.world.gateway._upstream, "ask", broken)
+    with pytest.raises(httpx.RemoteProtocolError):
+        here.post(stream=True)
 
 
 # A client that leaves.
