@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from serve.ask.redis_place import RedisPlace
 from serve.ask.settings import Positive, Provider
 
 MIB = 2**20
@@ -17,7 +18,8 @@ Count = Annotated[int, Field(gt=0)]
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # A URL with a password in it is refused, and not repeated.
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 class TaskSettings(_Strict):
@@ -110,6 +112,13 @@ class ServeSettings(_Strict):
     admission: AdmissionSettings = AdmissionSettings()
     metrics: bool = True
     """Whether `/metrics` is there. In YAML also `on` and `off`."""
+
+    @field_validator("redis")
+    @classmethod
+    def _holds_no_password(cls, value: str | None) -> str | None:
+        if value is not None and RedisPlace.of(value).password is not None:
+            raise ValueError("it holds a password: put the URL into a variable, named by redis_env")
+        return value
 
     @field_validator("tasks")
     @classmethod

@@ -8,8 +8,10 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from serve.ask.redis_place import RedisPlace, is_redis
+from serve.gateway.settings import ServeSettings
 
 
 @pytest.mark.parametrize(
@@ -61,3 +63,11 @@ def test_a_password_is_never_shown(password: str, user: str) -> None:
     place = RedisPlace.of(url)
     assert (place.user, place.password) == (user, password)
     assert "s3cret" not in f"{place} {place!r}"
+
+
+@pytest.mark.parametrize("url", ["redis://:s3cret@cache", "redis://:s3cret@cache:x", "s3cret"])
+def test_fupan_yaml_holds_no_password(url: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        ServeSettings.model_validate({"redis": url})
+    assert "s3cret" not in str(caught.value)
+    assert ServeSettings(redis="redis://fupan@cache/1").redis == "redis://fupan@cache/1"
