@@ -1,7 +1,7 @@
 """The OpenAI-compatible gateway: one request of a client in, one answer out.
 
-    app.py        the routes, and OpenAI-shaped errors for whatever goes wrong (openapi.py: what
-                  they are, in OpenAPI)
+    app.py        the routes, and OpenAI-shaped errors for whatever goes wrong (openapi.py,
+                  openapi_schemas.py: what they are)
     client.py     one client's request: what it sends, whether it is still there, what it gets
     gateway.py    one request from its arrival to its answer, on one screen
     build.py      a gateway of its settings
