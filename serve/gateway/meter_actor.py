@@ -1,7 +1,8 @@
 """One meter for all replicas of a cluster: a named actor, and the client to it.
 
-While one call to the actor is under way, what begins and ends meanwhile collects and goes together
-in the next one; the actor writes each of these down in one transaction.
+While one call to the actor is under way, what begins meanwhile collects and goes together in the
+next one, and what has ended goes along with it, or alone a moment later; the actor writes each of
+these down in one transaction.
 
 Invariant: the actor lives on the head of the cluster, where its journal is, and one that replaces
 it goes on where it ended: a call that its death interrupts is repeated under the same tickets and
@@ -24,6 +25,7 @@ from ray.exceptions import RayActorError, RayError
 
 from serve.gateway.errors import GatewayError, Overloaded
 from serve.gateway.keys import KeyRecord
+from serve.gateway.meter import LAZY_SECONDS
 from serve.gateway.meter_host import MeterHost, uncounted
 
 PROTOCOL = 1
@@ -116,6 +118,7 @@ class RayMeter:
         self._actor = self._get_or_create()
         self._queue: list[tuple[Begin | End, asyncio.Future[GatewayError | None] | None]] = []
         self._sending: asyncio.Task[None] | None = None
+        self._later: asyncio.TimerHandle | None = None
 
     async def begin(self, key: KeyRecord, ticket: str, tokens: int, worst: Decimal | None) -> None:
         """See `Meter.begin`."""
@@ -144,6 +147,10 @@ class RayMeter:
 
     async def aclose(self) -> None:
         """See `Meter.aclose`. The actor goes on for the other replicas."""
+        while self._queue:
+            self._start()
+            if self._sending is not None:
+                await self._sending
         if self._sending is not None:
             await self._sending
 
@@ -151,16 +158,33 @@ class RayMeter:
         self, call: Begin | End, waiter: asyncio.Future[GatewayError | None] | None = None
     ) -> None:
         self._queue.append((call, waiter))
+        if waiter is not None:
+            self._start()
+        else:
+            self._start_later()
+
+    def _start(self) -> None:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
         if self._sending is None or self._sending.done():
             self._sending = asyncio.get_running_loop().create_task(self._send_all())
 
+    def _start_later(self) -> None:
+        if self._later is None:
+            self._later = asyncio.get_running_loop().call_later(LAZY_SECONDS, self._start)
+
     async def _send_all(self) -> None:
-        while self._queue:
+        waited_for = True
+        while self._queue and waited_for:
             batch, self._queue = self._queue[:MOST_AT_ONCE], self._queue[MOST_AT_ONCE:]
             told = await self._told([call for call, _ in batch])
             for (_, waiter), refused in zip(batch, told, strict=True):
                 if waiter is not None and not waiter.done():
                     waiter.set_result(refused)
+            waited_for = any(waiter is not None for _, waiter in self._queue)
+        if self._queue:
+            self._start_later()
 
     async def _told(self, calls: list[Begin | End]) -> list[GatewayError | None]:
         """What the actor, or the one that replaces it, answers."""
