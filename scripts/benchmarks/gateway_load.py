@@ -152,8 +152,10 @@ def role_of(command: str) -> str:
         return "ingress"
     if "haproxy" in first.rpartition("/")[2]:
         return "ingress"
-    if first.startswith("ray::Limiter"):
+    if first.startswith("ray::LimiterActor"):
         return "limiter"
+    if first.startswith("ray::MeterActor"):
+        return "accounts of keys"
     return "rest of Ray"
 
 
