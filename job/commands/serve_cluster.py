@@ -25,8 +25,8 @@ from serve.proxy_errors import IMPORT_PATH
 
 DRAIN_SECONDS = "5"
 """A replica behind the fast ingress stays reachable so long, until HAProxy has forgotten it. Under
-load an update lost one request in 700 with 1, none in 1,000 with 5, none in 1,800 with 10. Ray's 30 s
-are for load balancers elsewhere."""
+load an update lost one request in 700 with 1, none in 1,000 with 5, none in 1,800 with 10. Ray's 30
+seconds are for load balancers elsewhere."""
 THREADS = "2"
 """Of the fast ingress; Ray's default of 4 is for machines with more cores."""
 
