@@ -195,18 +195,19 @@ class KeyRing:
     def load(cls, settings: ServeSettings, clock: Callable[[], float] = time.monotonic) -> KeyRing:
         """The keys that `settings` name. Raises Misconfigured where they cannot be read."""
         variable = settings.keys_env
-        if variable is None and settings.keys is None and os.environ.get(DEFAULT_ENV):
+        if variable is None and settings.keys is None and DEFAULT_ENV in os.environ:
             variable = DEFAULT_ENV
         fixed = None
         if variable is not None:
             text = os.environ.get(variable)
             if not text:
                 raise Misconfigured(
-                    f"the environment variable {variable} (keys_env) is not set. Set it to a list "
-                    "of keys, for which `fupan keys new NAME` prints lines"
+                    f"the environment variable {variable} (keys_env) is "
+                    f"{'not set' if text is None else 'empty'}. Set it to a list of keys, for "
+                    "which `fupan keys new NAME` prints lines"
                 )
             fixed = parse_keys(text, f"the environment variable {variable}")
-        return cls(Path(settings.keys) if settings.keys else None, fixed, clock)
+        return cls(None if settings.keys is None else Path(settings.keys), fixed, clock)
 
     @property
     def problem(self) -> str | None:

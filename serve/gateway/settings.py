@@ -92,7 +92,7 @@ class ServeSettings(_Strict):
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
     keys_env: str | None = None
     """The environment variable that holds the hashed API keys, see docs/keys.md."""
-    keys: str | None = None
+    keys: Annotated[str | None, Field(min_length=1)] = None
     """A file of hashed API keys. Neither this nor `keys_env`: whoever reaches the port may ask."""
     redis_env: str | None = None
     """The environment variable that holds the URL of the Redis that replicas share."""

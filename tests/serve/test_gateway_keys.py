@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from serve.ask.errors import Misconfigured
 from serve.gateway.contract import Target
@@ -53,6 +54,14 @@ def test_a_key_is_known_by_its_hash_and_a_wrong_one_is_not(tmp_path: Path, now: 
 def test_where_no_keys_are_set_up_everybody_may_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FUPAN_KEYS", raising=False)
     assert KeyRing.load(ServeSettings()).record(None) is None
+
+
+def test_an_empty_variable_or_file_name_lets_nobody_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FUPAN_KEYS", "")
+    with pytest.raises(Misconfigured, match=r"FUPAN_KEYS .* is empty"):
+        KeyRing.load(ServeSettings())
+    with pytest.raises(ValidationError, match="keys"):
+        ServeSettings(keys="")
 
 
 def test_a_file_without_keys_lets_nobody_in(tmp_path: Path) -> None:
