@@ -24,7 +24,6 @@ def build(**serve: Any) -> None:
     ("serve", "said"),
     [
         ({"redis_env": "NOT_SET_ANYWHERE"}, "NOT_SET_ANYWHERE"),
-        ({"redis": "http://127.0.0.1"}, "serve.redis"),
         ({"keys_env": "NOT_SET_ANYWHERE"}, "NOT_SET_ANYWHERE"),
         ({"keys": "/nowhere/keys.yaml"}, "/nowhere/keys.yaml"),
         ({"names": {"best": {"use": ["other/model"]}}}, "serve.names.best.use"),

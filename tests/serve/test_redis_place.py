@@ -67,7 +67,12 @@ def test_a_password_is_never_shown(password: str, user: str) -> None:
 
 @pytest.mark.parametrize("url", ["redis://:s3cret@cache", "redis://:s3cret@cache:x", "s3cret"])
 def test_fupan_yaml_holds_no_password(url: str) -> None:
-    with pytest.raises(ValidationError) as caught:
+    with pytest.raises(ValidationError, match="redis") as caught:
         ServeSettings.model_validate({"redis": url})
     assert "s3cret" not in str(caught.value)
     assert ServeSettings(redis="redis://fupan@cache/1").redis == "redis://fupan@cache/1"
+
+
+def test_fupan_yaml_holds_no_other_url_than_that_of_a_redis() -> None:
+    with pytest.raises(ValidationError, match=r"redis\n.*no URL of a Redis"):
+        ServeSettings(redis="http://127.0.0.1")
