@@ -3,7 +3,8 @@
 Invariant: a flight belongs to nobody. It ends by its own deadline, that of the request that began
 it, and goes on when that one leaves: its answer is paid for and will be kept. Only MOST_ORPHANS
 flights at a time are finished for nobody, one more is ended. Its error is everybody's, except what
-is wrong with the API key that began it: then the next one begins.
+is wrong with the API key that began it, or its time, where others have more: then the next one of
+those begins.
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ import asyncio
 from collections.abc import Hashable
 
 from serve.gateway.contract import Answer
-from serve.gateway.errors import Forbidden, KeyRateLimited, KeySpent, NotAuthorized
+from serve.gateway.errors import (
+    Forbidden,
+    KeyRateLimited,
+    KeySpent,
+    NotAuthorized,
+    Overloaded,
+    ProviderTimedOut,
+)
 from serve.gateway.flight import Flight, Work
 
 BUFFER_BYTES = 4 * 2**20
@@ -25,6 +33,8 @@ MARGIN = 0.1
 """Seconds after its deadline at which a flight has surely said so."""
 
 _OF_ONE_KEY = (NotAuthorized, Forbidden, KeyRateLimited, KeySpent)
+_OF_ITS_TIME = (ProviderTimedOut, Overloaded)
+"""Overloaded: its time may have been over before it had its turn."""
 
 
 class Flights:
@@ -56,7 +66,8 @@ class Flights:
 
         Raises GatewayError. A Stream must be read to its end or closed.
         """
-        until = asyncio.get_running_loop().time() + seconds
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
         while True:
             flight = self._open.get(key)
             joined = flight is not None
@@ -69,6 +80,9 @@ class Flights:
                 return await flight.answer(wait, joined), joined
             except _OF_ONE_KEY:
                 if not joined:
+                    raise
+            except _OF_ITS_TIME:
+                if not joined or max(flight.until, loop.time()) >= until:
                     raise
 
     async def aclose(self) -> None:
@@ -98,4 +112,6 @@ class Flights:
     def _orphaned(self, flight: Flight) -> None:
         orphans = sum(1 for each in self._under_way if each.waiting == 0)
         if orphans > self._most_orphans:
+            # It may take a while to end: who comes meanwhile begins anew.
+            self._shut(flight)
             flight.task.cancel()

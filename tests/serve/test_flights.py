@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 from serve.ask.contract import Usage
 from serve.gateway.contract import Answer, Answered, Stream, Target, Whole
-from serve.gateway.errors import Draining, KeySpent, ProviderFailed, ProviderTimedOut
+from serve.gateway.errors import (
+    Draining,
+    KeySpent,
+    Overloaded,
+    ProviderFailed,
+    ProviderTimedOut,
+)
 from serve.gateway.flights import Flights
 
 TARGET = Target("main", "model")
@@ -170,6 +176,44 @@ async def test_only_so_many_are_finished_for_nobody() -> None:
     assert (len(flights), upstream.cancelled) == (2, 3)
 
 
+async def test_who_comes_while_one_of_them_ends_is_asked_anew() -> None:
+    flights, upstream, ended = Flights(most_orphans=0), Upstream(), asyncio.Event()
+
+    async def slow_to_end() -> Answer:
+        try:
+            return await upstream.whole()
+        finally:
+            await ended.wait()
+
+    (first,) = joiners(flights, slow_to_end, 1)
+    await upstream.begun.wait()
+    first.cancel()
+    await turns()
+    upstream.go.set()
+    (again,) = joiners(flights, upstream.whole, 1)
+    assert not (await again)[1]
+    assert (upstream.asked, upstream.cancelled) == (2, 1)
+    ended.set()
+    await turns()
+    assert len(flights) == 0
+
+
+@pytest.mark.parametrize("error", [ProviderTimedOut("late"), Overloaded("no turn in time")])
+async def test_a_short_timeout_of_the_first_is_its_own(error: Exception) -> None:
+    flights, hurried, upstream = Flights(), Upstream(), Upstream()
+    hurried.error = error
+    first = asyncio.create_task(flights.join("key", hurried.whole, 30))
+    await hurried.begun.wait()
+    equal = asyncio.create_task(flights.join("key", hurried.whole, 30))
+    others = joiners(flights, upstream.whole, 3)
+    await turns()
+    upstream.go.set()
+    hurried.go.set()
+    assert list(await asyncio.gather(first, equal, return_exceptions=True)) == [error, error]
+    assert [joined for _, joined in await asyncio.gather(*others)].count(False) == 1
+    assert (hurried.asked, upstream.asked) == (1, 1)
+
+
 async def test_who_has_less_time_leaves_alone() -> None:
     flights, upstream = Flights(), Upstream()
     (first,) = joiners(flights, upstream.whole, 1)
@@ -182,10 +226,11 @@ async def test_who_has_less_time_leaves_alone() -> None:
 
 
 async def test_the_flight_has_a_deadline_of_its_own() -> None:
-    flights, upstream = Flights(grace=0), Upstream()
+    flights, upstream = Flights(grace=0.05), Upstream()
     first = asyncio.create_task(flights.join("key", upstream.whole, 0.01))
     await upstream.begun.wait()
-    (other,) = joiners(flights, upstream.whole, 1)
+    other = asyncio.create_task(flights.join("key", upstream.whole, 0.02))
+    await turns()
     first.cancel()
     with pytest.raises(ProviderTimedOut):
         await other
