@@ -27,7 +27,8 @@ from serve.gateway.attempt_stream import LiveEvents, chunk_of
 from serve.gateway.connection import Connection, Response
 from serve.gateway.contract import Answer, Answered, Call, Stream, Target, Whole
 from serve.gateway.events import cut
-from serve.gateway.outgoing import Outgoing, wants_usage
+from serve.gateway.outgoing import Outgoing
+from serve.gateway.request import wants_usage
 from serve.gateway.whole import read_whole
 
 PAUSES: Final = (0.25, 0.5, 1.0)
@@ -196,7 +197,7 @@ class OneProvider:
         if trial.call.stream:
             # The provider streams nothing: what it sent at once is sent on as a stream.
             try:
-                answer = Stream(_Given(cut(content, wants_usage(trial.call))), about)
+                answer = Stream(_Given(cut(content, wants_usage(trial.call.body))), about)
             except ValueError as error:
                 raise wire.garbage(content, trial.call.endpoint) from error
         self._account(trial, target, lease, response, "ok", read.usage)
@@ -220,7 +221,7 @@ class OneProvider:
             wire,
             target,
             trial.about,
-            wants_usage(trial.call),
+            wants_usage(trial.call.body),
             lambda: self._clock() - trial.since,
             ended,
         )

@@ -78,11 +78,5 @@ class Outgoing:
         self._output[model] = mean + GUESS_WEIGHT * (tokens_out - mean)
 
 
-def wants_usage(call: Call) -> bool:
-    """Whether the client asked for the count of tokens at the end of a stream."""
-    options = call.body.get("stream_options")
-    return isinstance(options, Mapping) and bool(options.get("include_usage"))
-
-
 def _limits_output(body: Mapping[str, Any]) -> bool:
     return body.get("max_tokens") is not None or body.get("max_completion_tokens") is not None
