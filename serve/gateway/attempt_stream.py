@@ -10,15 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
-import orjson
 
 from serve.ask.contract import Usage
 from serve.ask.errors import AskError, TimedOut, Unavailable
 from serve.ask.permit import OutcomeKind
 from serve.ask.wire import Wire, usage_of
+from serve.gateway.chunks import chunk_of
 from serve.gateway.connection import Response
 from serve.gateway.contract import Answered, Target
 from serve.gateway.events import DONE, EventReader, event
@@ -194,15 +194,6 @@ class LiveEvents:
         except (TimeoutError, aiohttp.ClientError, OSError):
             pass
         self._response.release()
-
-
-def chunk_of(payload: bytes) -> dict[str, Any] | None:
-    """The JSON object of a payload; None where it is none."""
-    try:
-        chunk = orjson.loads(payload)
-    except orjson.JSONDecodeError:
-        return None
-    return chunk if isinstance(chunk, dict) else None
 
 
 def _is_plain(payload: bytes) -> bool:

@@ -23,10 +23,10 @@ from serve.ask.price_table import prices_of
 from serve.ask.ratelimit_headers import PREFIX
 from serve.ask.settings import Prices, Provider
 from serve.ask.spend import cost_of
-from serve.gateway.attempt_stream import LiveEvents, chunk_of
+from serve.gateway.attempt_stream import LiveEvents
+from serve.gateway.chunks import chunk_of, cut
 from serve.gateway.connection import Connection, Response
 from serve.gateway.contract import Answer, Answered, Call, Stream, Target, Whole
-from serve.gateway.events import cut
 from serve.gateway.outgoing import Outgoing
 from serve.gateway.request import wants_usage
 from serve.gateway.whole import read_whole

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Self
 
+from serve.gateway.chunks import cut
 from serve.gateway.contract import Answer, Answered, CacheResult, Call, Stream, Target, Whole
-from serve.gateway.events import cut
 from serve.gateway.request import wants_usage
 
 

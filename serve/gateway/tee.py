@@ -12,8 +12,9 @@ from typing import Self
 
 import orjson
 
+from serve.gateway.chunks import assemble
 from serve.gateway.contract import Answered, Stream
-from serve.gateway.events import DONE, assemble, event, payload_of
+from serve.gateway.events import DONE, event, payload_of
 
 _LAST = event(DONE)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -11,17 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from serve.gateway.chunks import assemble, cut
 from serve.gateway.events import (
     DONE,
     MOST_EVENT,
     EventReader,
-    Joiner,
-    assemble,
-    cut,
     event,
     payload_of,
     read_events,
 )
+from serve.gateway.joined import Joiner
 
 TEXT = st.text(max_size=60)
 LINES = st.sampled_from(["\n", "\r\n"])
@@ -40,7 +40,7 @@ def streams(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
         lines = [line.lstrip() for line in lines]
         block = others + "".join(f"data:{space}{line}{end}" for line in lines)
         sent += f"{block}{end}".encode()
-        payload = "\n".join(lines).encode()
+        payload = " ".join(lines).encode()
         payloads += [payload] if payload else []
     return sent, payloads
 
@@ -83,6 +83,32 @@ def test_an_event_that_never_ends_is_an_error_and_does_not_fill_the_memory() -> 
     reader.feed(b"data: " + b"x" * (MOST_EVENT - 10))
     with pytest.raises(ValueError, match="event of more than"):
         reader.feed(b"x" * 10)
+
+
+def test_an_event_in_many_pieces_takes_no_longer_than_its_bytes() -> None:
+    reader = EventReader()
+    pieces = MOST_EVENT // 1024 - 1
+    since = time.process_time()
+    assert reader.feed(b"data: ") == []
+    for _ in range(pieces):
+        assert reader.feed(b"x" * 1024) == []
+    assert reader.feed(b"\n\n") == [b"x" * 1024 * pieces]
+    # Milliseconds; looked at from its start with each piece, it would be many seconds.
+    assert time.process_time() - since < 1
+
+
+def test_data_of_several_lines_is_one_line_when_it_is_sent_on() -> None:
+    pretty = orjson.dumps({"a": {"b": 1}}, option=orjson.OPT_INDENT_2)
+    sent = b"".join(b"data: " + line + b"\n" for line in pretty.split(b"\n")) + b"\n"
+    (payload,) = read([sent])
+    assert read([event(payload)]) == [payload]
+    assert orjson.loads(payload) == {"a": {"b": 1}}
+
+
+@pytest.mark.parametrize("sent", [b"\xef\xbb\xbfdata: 1\n\n", b"\xef\xbb\xbf\r\ndata:1\r\n\r\n"])
+def test_a_byte_order_mark_before_the_first_event_is_skipped(sent: bytes) -> None:
+    assert read([sent]) == read([bytes([byte]) for byte in sent]) == [b"1"]
+    assert read([b"\xef\xbb\xbfdata: [DONE]"]) == [DONE]
 
 
 @st.composite
@@ -180,6 +206,14 @@ def test_text_comes_a_few_tokens_at_a_time() -> None:
     held, last = joiner.feed(piece("", finish_reason="stop"))
     assert b" four" in held
     assert b'"stop"' in last
+
+
+def test_what_is_nested_too_deep_to_be_written_is_sent_as_it_came() -> None:
+    deep = orjson.dumps({"choices": [{"index": 0, "delta": {"content": "one"}}]})
+    deep = event(deep[:-1] + b',"x":' + b"[" * 300 + b"]" * 300 + b"}")
+    joiner = Joiner(4)
+    assert joiner.feed(deep) == joiner.feed(deep) == []
+    assert joiner.feed(event(DONE)) == [deep, deep, event(DONE)]
 
 
 @pytest.mark.parametrize(

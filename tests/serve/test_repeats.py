@@ -11,9 +11,10 @@ import pytest
 
 from serve.ask.contract import Usage
 from serve.cache.store import MemoryStore
+from serve.gateway.chunks import assemble, cut
 from serve.gateway.contract import Answer, Answered, Call, Caller, Stream, Whole
 from serve.gateway.errors import BadRequest, ProviderFailed, ProviderTimedOut
-from serve.gateway.events import assemble, cut, payload_of
+from serve.gateway.events import payload_of
 from serve.gateway.flights import Flights
 from serve.gateway.repeats import DAY, GRACE, Repeats
 from tests.serve.cache_calls import TARGET, Clock, a_call, an_answer

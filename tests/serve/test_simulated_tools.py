@@ -12,7 +12,8 @@ import httpx
 import orjson
 import pytest
 
-from serve.gateway.events import assemble, read_events
+from serve.gateway.chunks import assemble
+from serve.gateway.events import read_events
 from serve.simulated import Settings, SimulatedProvider
 from serve.simulated_embeddings import DIMENSIONS, MOST_INPUTS
 

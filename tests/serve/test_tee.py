@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import orjson
 
 from serve.ask.contract import Usage
+from serve.gateway.chunks import cut
 from serve.gateway.contract import Answered, Stream
-from serve.gateway.events import cut
 from serve.gateway.tee import Tee
 from tests.serve.cache_calls import an_answer
 
