@@ -92,7 +92,7 @@ class Caches:
         forced = headers.get("x-fupan-cache-force") == "1"
         if "no-store" in control or not (forced or _is_determined(body)):
             return NOTHING
-        return CacheWish(kinds, fresh="no-cache" in control, forced=forced)
+        return CacheWish(kinds, fresh="no-cache" in control)
 
     def key(self, call: Call) -> bytes:
         """32 bytes over all that decides the answer to `call`."""
@@ -124,7 +124,7 @@ class Caches:
             return
         if target and call.targets and target.model != call.targets[0].model:
             return
-        if not is_good(call.endpoint, body):
+        if not is_good(call.endpoint, body) or not call.usable(body):
             return
         place = place_of(call)
         ttl = time_to_live(self._settings.ttl, call.estimate, place.key)

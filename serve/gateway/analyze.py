@@ -43,9 +43,9 @@ MARGIN = 200
 """Tokens around the messages of a chat, beyond what is counted."""
 _FIELDS = ("text", "kind", "language", "model", "parts")
 
-Ask = Callable[[Mapping[str, Any], str], Awaitable[Answer]]
+Ask = Callable[[Mapping[str, Any], str, Callable[[bytes], bool]], Awaitable[Answer]]
 """Ask a model by the body of a chat completion; the second is what tells the request apart from
-the others of the same client's request."""
+the others of the same client's request, the third whether an answer is of use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +175,15 @@ class Analyst:
             schema=SCHEMAS[part],
             schema_name=part,
         )
+
+        def usable(body: bytes) -> bool:
+            return _judged(part, Whole(body), document.text).error is None
+
         while True:
             capabilities = self._capabilities_of(target)
             body = build_body(request, document.model, capabilities, {})
             try:
-                answer = await ask(body, f"{part}-{capabilities.json}")
+                answer = await ask(body, f"{part}-{capabilities.json}", usable)
             except BadRequest as error:
                 feature = rejected_feature(body, error.message, error.param)
                 if feature is None:

@@ -7,7 +7,7 @@ put together before it is kept, and cut again for who wants a stream.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
@@ -54,12 +54,15 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class CacheWish:
-    """Which caches a request may use. `fresh`: they are not read (but may keep the answer);
-    `forced`: also at another temperature than 0."""
+    """Which caches a request may use. `fresh`: they are not read (but may keep the answer)."""
 
     kinds: frozenset[CacheKind] = frozenset()
     fresh: bool = False
-    forced: bool = False
+
+
+def any_answer(_: bytes) -> bool:
+    """Whether an answer is of use: to who asked for nothing in particular, every one is."""
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,8 @@ class Call:
     """One request, understood. `body`: as the client sent it; `name`: the model it asks for;
     `estimate`: its input tokens by our own count; `timeout`: seconds for the whole of it;
     `idempotency_key`: None where the client sent none; `targets`: whom `name` stands for, the
-    first to ask first (part of what decides an answer: a cached one is never another model's)."""
+    first to ask first (part of what decides an answer: a cached one is never another model's);
+    `usable`: whether a whole answer is worth being given again, to this request or an equal one."""
 
     endpoint: Endpoint
     body: Mapping[str, Any]
@@ -81,6 +85,7 @@ class Call:
     wish: CacheWish = CacheWish()
     idempotency_key: str | None = None
     targets: tuple[Target, ...] = ()
+    usable: Callable[[bytes], bool] = any_answer
 
 
 @dataclass(slots=True)

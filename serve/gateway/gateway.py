@@ -157,10 +157,12 @@ class Gateway:
             self._analyst.default_model,
         )
 
-        async def ask(body: Mapping[str, Any], part: str) -> Answer:
+        async def ask(
+            body: Mapping[str, Any], part: str, usable: Callable[[bytes], bool]
+        ) -> Answer:
             call = self._call("chat/completions", client, key, body, chat_tokens(body))
-            if call.idempotency_key is not None:
-                call = replace(call, idempotency_key=f"{call.idempotency_key} {part}")
+            once = call.idempotency_key and f"{call.idempotency_key} {part}"
+            call = replace(call, idempotency_key=once, usable=usable)
             return await self._answer(call, key, client.since)
 
         about = {"messages": [{"role": "user", "content": document.text}]}

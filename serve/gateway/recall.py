@@ -69,7 +69,7 @@ class Recall:
         if not call.wish.kinds:
             return await ask()
         hit = await self.caches.find(call)
-        if hit is not None:
+        if hit is not None and call.usable(hit.body):
             if hit.checked:
                 self.rechecks.start(call, hit)
             return replay(call, hit.body, hit.target, hit.kind)

@@ -1,8 +1,9 @@
 """Idempotency keys: a request that is sent again gets the answer that it had, and is asked once.
 
-Invariant: within a day one key stands for one body, of one API key. A request that failed leaves
-nothing, so that it may be sent again; the mark of one that is being answered expires soon after
-its time is over, so that a process that dies in between blocks nobody for longer.
+Invariant: within a day one key stands for one body, of one API key. A request that failed, or whose
+answer is of no use, leaves nothing, so that it may be sent again; the mark of one that is being
+answered expires soon after its time is over, so that a process that dies in between blocks nobody
+for longer.
 """
 
 from __future__ import annotations
@@ -74,27 +75,32 @@ class Repeats:
             )
             left = until - loop.time()
             if ours:
-                ask = partial(self._ask, name, said, work)
+                ask = partial(self._ask, call, name, said, work)
                 return (await self._flights.join(flight, ask, left))[0]
             if left <= pause:
                 break
             await self._sleep(pause)
         raise ProviderTimedOut("The first request with this Idempotency-Key has no answer yet.")
 
-    async def _ask(self, name: bytes, said: bytes, work: Work) -> Answer:
+    async def _ask(self, call: Call, name: bytes, said: bytes, work: Work) -> Answer:
         forget = partial(self._store.delete, name)
         try:
             answer = await work()
         except BaseException:
             await forget()
             raise
-        keep = partial(self._keep, name, said, answer)
+        keep = partial(self._keep, call, name, said, answer)
         if isinstance(answer, Whole):
             await keep(answer.body)
             return answer
         return Stream(Tee(answer, BUFFER_BYTES, keep, forget), answer.about)
 
-    async def _keep(self, name: bytes, said: bytes, answer: Answer, body: bytes) -> None:
+    async def _keep(
+        self, call: Call, name: bytes, said: bytes, answer: Answer, body: bytes
+    ) -> None:
+        if not call.usable(body):
+            await self._store.delete(name)
+            return
         value = _ANSWERED + said + pack(body, answer.about.target)
         await self._store.set(name, value, DAY)
 

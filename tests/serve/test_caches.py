@@ -60,7 +60,7 @@ def test_another_temperature_must_be_forced(fields: dict[str, Any]) -> None:
     assert not on.wish({}, body).kinds
     assert not on.wish({"x-fupan-cache-force": "0"}, body).kinds
     forced = on.wish({"x-fupan-cache-force": "1"}, body)
-    assert forced == CacheWish(frozenset(("exact",)), forced=True)
+    assert forced == CacheWish(frozenset(("exact",)))
 
 
 def test_embeddings_are_determined() -> None:
