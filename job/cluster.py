@@ -1,7 +1,8 @@
 """The Ray cluster a run uses: one of its own on this machine, or the one it was sent to.
 
-Invariant: a laptop run never joins a cluster that happens to be running; nothing of it listens on
-other than the loopback interface; the environment (keys in it) is inherited, never passed along.
+Invariant: a laptop run never joins a cluster that happens to be running; nothing of a cluster of
+our own listens on other than the loopback interface; the environment (keys in it) is inherited,
+never passed along.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 import psutil
 import ray
+from ray._private import ray_constants, services
 from ray.data import DataContext
 from ray.util.annotations import RayDeprecationWarning
 
@@ -33,6 +35,9 @@ BLOCK_BYTES = 2 * 2**20
 """Handed from station to station at once: half a second of reading. By Ray's default of 128 MB a
 slice would be read to its end before the first of its records is asked, and be held whole by each
 station."""
+
+_LOOPBACK = "127.0.0.1"
+_LOCAL_HOSTS = (_LOOPBACK, "localhost", "::1", "[::1]")
 
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -54,7 +59,7 @@ def cluster(own: bool = False) -> Iterator[None]:
     address = None if own else named_address()
     before = signal.getsignal(signal.SIGTERM)
     try:
-        with _children_deaf_to_sigterm():
+        with _children_deaf_to_sigterm(), _loopback(address is None or _is_on_loopback(address)):
             _connect(address)
             # Ray's native code has taken the signal, to print a trace and end the process at once.
             signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -79,7 +84,7 @@ def _connect(address: str | None) -> None:
             address="local",
             include_dashboard=False,
             object_store_memory=OBJECT_STORE_BYTES,
-            _node_ip_address="127.0.0.1",
+            _node_ip_address=_LOOPBACK,
             **kept,
         )
         return
@@ -87,6 +92,42 @@ def _connect(address: str | None) -> None:
         ray.init(address=address, **kept)
     except (ConnectionError, ValueError) as error:
         raise _no_cluster(address, error) from error
+
+
+@contextmanager
+def _loopback(on: bool) -> Iterator[None]:
+    """Where `on`, the processes that are started or connected in the block listen on the loopback
+    interface alone. Otherwise Ray 2.60 takes 127.0.0.1 for the machine's address and listens on all
+    interfaces, unless this says that the machine belongs to no cluster of several."""
+    if not on:
+        yield
+        return
+    name = ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR
+    before, given = ray_constants.ENABLE_RAY_CLUSTER, os.environ.get(name)
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    os.environ[name] = "0"
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
+        os.environ.pop(name)
+        if given is not None:
+            os.environ[name] = given
+
+
+def _is_on_loopback(address: str) -> bool:
+    """Whether the cluster at `address`, which answers, does so on the loopback interface alone: it
+    is one of those that this module starts."""
+    host, _, port = address.rpartition(":")
+    if host not in _LOCAL_HOSTS:
+        return False
+    try:
+        socket.create_connection(
+            (services.get_node_ip_address(), int(port)), ANSWER_SECONDS
+        ).close()
+    except OSError:
+        return True
+    return False
 
 
 def named_address() -> str | None:

@@ -62,6 +62,15 @@ def test_nothing_of_a_cluster_outlives_its_block() -> None:
         worker = ray.remote(_Worker).options(num_cpus=0).remote()
         ray.get(worker.name.remote())
         started = psutil.Process().children(recursive=True)
+        listening = [
+            each.laddr.ip
+            for process in (psutil.Process(), *started)
+            for each in process.net_connections("tcp")
+            if each.status == psutil.CONN_LISTEN
+        ]
     assert len(started) > 5
+    # In both notations: of IPv4, and as IPv6 shows it.
+    assert len(listening) > 5
+    assert {ip.removeprefix("::ffff:") for ip in listening} == {"127.0.0.1"}
     _, alive = psutil.wait_procs(started, timeout=5)
     assert not alive
