@@ -23,8 +23,9 @@ class Store(Protocol):
     async def get(self, key: bytes) -> bytes | None:
         """What is kept under `key`, None if nothing is."""
 
-    async def set(self, key: bytes, value: bytes, ttl: float) -> None:
-        """Keep `value` for `ttl` seconds, instead of what was there."""
+    async def set(self, key: bytes, value: bytes, ttl: float) -> bool:
+        """Keep `value` for `ttl` seconds, instead of what was there. False: it is too large for
+        all who share the store to find it."""
 
     async def add(self, key: bytes, value: bytes, ttl: float) -> bool:
         """Keep `value` only where nothing is kept under `key`; False: something is. True promises
@@ -71,21 +72,24 @@ class MemoryStore:
         self._entries.move_to_end(key)
         return value
 
-    async def set(self, key: bytes, value: bytes, ttl: float) -> None:
+    async def set(self, key: bytes, value: bytes, ttl: float) -> bool:
         """Keep `value` for `ttl` seconds; not at all where it is larger than an eighth of the
         store."""
-        self.put(key, value, ttl)
+        return self.put(key, value, ttl)
 
-    def put(self, key: bytes, value: bytes, ttl: float) -> None:
+    def put(self, key: bytes, value: bytes, ttl: float) -> bool:
         """`set`, for who need not wait."""
         self._drop(key)
         size = len(key) + len(value) + ENTRY_BYTES
-        if size * LARGEST_SHARE > self._max or ttl <= 0:
-            return
+        if size * LARGEST_SHARE > self._max:
+            return False
+        if ttl <= 0:
+            return True
         self._entries[key] = (value, self._clock() + ttl)
         self._held += size
         while self._held > self._max:
             self._drop(next(iter(self._entries)))
+        return True
 
     async def add(self, key: bytes, value: bytes, ttl: float) -> bool:
         """Keep `value` only where nothing is kept under `key`; False: something is."""

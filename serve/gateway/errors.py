@@ -7,6 +7,7 @@ GatewayError                          status  type                    code
  +- UnknownModel                      404     invalid_request_error   model_not_found
  +- UnknownUrl                        404     invalid_request_error   unknown_url
  +- WrongMethod                       405     invalid_request_error   method_not_supported
+ +- AnswerNotKept                     409     invalid_request_error   idempotency_answer_not_kept
  +- BodyTooLarge                      413     invalid_request_error   body_too_large
  +- KeyRateLimited                    429     rate_limit_error        key_rate_limited
  +- KeySpent                          429     insufficient_quota      key_spent
@@ -122,6 +123,14 @@ class WrongMethod(GatewayError):
     status = 405
     type = "invalid_request_error"
     code = "method_not_supported"
+
+
+class AnswerNotKept(GatewayError):
+    """The request was answered before, and its answer was too large to be kept."""
+
+    status = 409
+    type = "invalid_request_error"
+    code = "idempotency_answer_not_kept"
 
 
 class BodyTooLarge(GatewayError):

@@ -35,6 +35,7 @@ _ERRORS: Final = {
     "401": "No API key, or an unknown one.",
     "403": "The key may not ask this model.",
     "404": "There is no such model.",
+    "409": "Answered before under this `Idempotency-Key`, and the answer was not kept.",
     "413": "The body is too large.",
     "429": "A rate or the money is used up; `code` says whose.",
     "500": "The gateway failed.",

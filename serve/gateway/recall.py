@@ -91,7 +91,7 @@ class Recall:
         async def keep(body: bytes) -> None:
             await self.caches.keep(call, body, about.target)
 
-        return Stream(Tee(answer, BUFFER_BYTES, keep, _forget), about)
+        return Stream(Tee(answer, BUFFER_BYTES, keep, _nothing, _nothing), about)
 
     async def _keep(self, call: Call, answer: Whole) -> None:
         await self.caches.keep(call, answer.body, answer.about.target)
@@ -104,5 +104,5 @@ class Recall:
         raise GatewayError("a stream where none was asked for")
 
 
-async def _forget() -> None:
-    """Nothing was kept yet."""
+async def _nothing() -> None:
+    """Nothing is kept."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from itertools import chain, repeat
 
@@ -17,7 +18,7 @@ from serve.cache.kept import pack, unpack
 from serve.cache.partition import canonical, digest
 from serve.cache.store import Store
 from serve.gateway.contract import Answer, Call, Stream, Whole
-from serve.gateway.errors import BadRequest, ProviderTimedOut
+from serve.gateway.errors import AnswerNotKept, BadRequest, GatewayError, ProviderTimedOut
 from serve.gateway.flight import Work
 from serve.gateway.flights import BUFFER_BYTES, Flights
 from serve.gateway.replay import replay
@@ -32,6 +33,7 @@ PAUSES = (0.05, 0.1, 0.2, 0.5)
 
 _UNDER_WAY = b"?"
 _ANSWERED = b"!"
+_TOO_LARGE = b"+"
 _SAID = slice(1, 33)
 
 
@@ -53,7 +55,8 @@ class Repeats:
         """The answer to `call`, which has an idempotency key: that of the request that had it
         before (`repeated`), or of the one that has it now (`joined`), else that of `work`.
 
-        Raises BadRequest for a key that another body had, and what `work` raises.
+        Raises BadRequest for a key that another body had, AnswerNotKept where the answer was too
+        large to be given again, and what `work` raises.
         """
         caller = call.caller
         name = digest(
@@ -69,20 +72,24 @@ class Repeats:
                 raise _reused()
             if kept is not None and kept[:1] == _ANSWERED:
                 return replay(call, *unpack(kept[_SAID.stop :]), "repeated")
-            ours = flight in self._flights or (
-                kept is None
-                and await self._store.add(name, _UNDER_WAY + said, call.timeout + GRACE)
-            )
+            if kept is not None and kept[:1] == _TOO_LARGE:
+                raise AnswerNotKept(
+                    "The first request with this Idempotency-Key was answered, and its answer is "
+                    "too large to be kept. To ask again, send it with a new key."
+                )
             left = until - loop.time()
-            if ours:
+            if kept is None:
                 ask = partial(self._ask, call, name, said, work)
-                return (await self._flights.join(flight, ask, left))[0]
+                with suppress(_AskedElsewhere):
+                    return (await self._flights.join(flight, ask, left))[0]
             if left <= pause:
                 break
             await self._sleep(pause)
         raise ProviderTimedOut("The first request with this Idempotency-Key has no answer yet.")
 
     async def _ask(self, call: Call, name: bytes, said: bytes, work: Work) -> Answer:
+        if not await self._store.add(name, _UNDER_WAY + said, call.timeout + GRACE):
+            raise _AskedElsewhere("another one asks this")
         forget = partial(self._store.delete, name)
         try:
             answer = await work()
@@ -93,7 +100,8 @@ class Repeats:
         if isinstance(answer, Whole):
             await keep(answer.body)
             return answer
-        return Stream(Tee(answer, BUFFER_BYTES, keep, forget), answer.about)
+        large = partial(self._mark_large, name, said)
+        return Stream(Tee(answer, BUFFER_BYTES, keep, large, forget), answer.about)
 
     async def _keep(
         self, call: Call, name: bytes, said: bytes, answer: Answer, body: bytes
@@ -102,7 +110,15 @@ class Repeats:
             await self._store.delete(name)
             return
         value = _ANSWERED + said + pack(body, answer.about.target)
-        await self._store.set(name, value, DAY)
+        if not await self._store.set(name, value, DAY):
+            await self._mark_large(name, said)
+
+    async def _mark_large(self, name: bytes, said: bytes) -> None:
+        await self._store.set(name, _TOO_LARGE + said, DAY)
+
+
+class _AskedElsewhere(GatewayError):
+    """Between a look at the store and the mark somebody else began to ask."""
 
 
 def _key_of(call: Call) -> str:

@@ -1,13 +1,14 @@
 """A stream that is kept while it passes: its events go on as they come, and once it is whole, it is
 put together and handed on.
 
-Invariant: exactly one of `then` and `failed` is called, `then` before the client sees `[DONE]`, so
-that whoever has seen it finds the answer kept.
+Invariant: exactly one of `then`, `large` and `failed` is called, the first two before the client
+sees `[DONE]`, so that whoever has seen it finds the answer kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Self
 
 import orjson
@@ -20,20 +21,23 @@ _LAST = event(DONE)
 
 
 class Tee:
-    """The events of `stream`. `then` gets the whole completion; `failed` is called where there is
-    none in the end: an error came, the stream was closed early, or it was too large."""
+    """The events of `stream`. `then` gets the whole completion; `large` is called where it is too
+    large to be put together, `failed` where there is none: an error came, or the stream was closed
+    early."""
 
     def __init__(
         self,
         stream: Stream,
         most: int,
         then: Callable[[bytes], Awaitable[None]],
+        large: Callable[[], Awaitable[None]],
         failed: Callable[[], Awaitable[None]],
     ) -> None:
         """`most`: bytes of events that are held until the end."""
         self._stream = stream
         self._most = most
         self._then = then
+        self._large = large
         self._failed = failed
         self._events: list[bytes] = []
         self._held = 0
@@ -46,35 +50,35 @@ class Tee:
         try:
             passed = await anext(self._stream.events)
         except BaseException:
-            await self._tell(None)
+            await self._tell(self._failed)
             raise
         if self._held <= self._most:
             self._events.append(passed)
             self._held += len(passed)
         if passed == _LAST:
-            await self._tell(self._whole())
+            await self._tell(self._end())
         return passed
 
     async def aclose(self) -> None:
         """Close the stream; harmless to repeat."""
-        await self._tell(None)
+        await self._tell(self._failed)
         await self._stream.aclose()
 
-    def _whole(self) -> bytes | None:
+    def _end(self) -> Callable[[], Awaitable[None]]:
         if self._held > self._most:
-            return None
+            return self._large
         try:
             body = assemble([payload_of(each) for each in self._events])
         except ValueError:
-            return None
-        return with_usage(body, self._stream.about)
+            return self._failed
+        return partial(self._then, with_usage(body, self._stream.about))
 
-    async def _tell(self, body: bytes | None) -> None:
+    async def _tell(self, end: Callable[[], Awaitable[None]]) -> None:
         if self._told:
             return
         self._told = True
         self._events.clear()
-        await (self._failed() if body is None else self._then(body))
+        await end()
 
 
 def with_usage(body: bytes, about: Answered) -> bytes:

@@ -13,7 +13,7 @@ from serve.ask.contract import Usage
 from serve.cache.store import MemoryStore
 from serve.gateway.chunks import assemble, cut
 from serve.gateway.contract import Answer, Answered, Call, Caller, Stream, Whole
-from serve.gateway.errors import BadRequest, ProviderFailed, ProviderTimedOut
+from serve.gateway.errors import AnswerNotKept, BadRequest, ProviderFailed, ProviderTimedOut
 from serve.gateway.events import payload_of
 from serve.gateway.flights import Flights
 from serve.gateway.repeats import DAY, GRACE, Repeats
@@ -217,6 +217,43 @@ async def test_a_stream_that_was_cut_off_may_be_asked_again() -> None:
     events = await events_of(await replica.once(call, world.upstream.stream))
     assert events[-1] == b"data: [DONE]\n\n"
     assert world.upstream.asked == 2
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_is_too_large_to_be_given_again_is_not_asked_again(
+    stream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    world.store = MemoryStore(8 * 500, world.clock)
+    monkeypatch.setattr("serve.gateway.repeats.BUFFER_BYTES", 500)
+    call = a_keyed_call(stream=stream)
+    work = world.upstream.stream if stream else world.upstream.whole
+    first = await world.replica().once(call, work)
+    assert not stream or (await events_of(first))[-1] == b"data: [DONE]\n\n"
+    with pytest.raises(AnswerNotKept):
+        await world.replica().once(call, work)
+    with pytest.raises(BadRequest):
+        await world.replica().once(a_keyed_call("other"), work)
+    assert world.upstream.asked == 1
+
+
+async def test_one_with_more_time_than_the_first_marks_the_key_anew() -> None:
+    world = World()
+    replica, other = world.replica(), Upstream()
+    world.upstream.go.clear()
+    world.upstream.errors = [ProviderTimedOut("late")]
+    other.go.clear()
+    first = asyncio.create_task(replica.once(a_keyed_call(timeout=30), world.upstream.whole))
+    await asyncio.sleep(0)
+    joined = asyncio.create_task(replica.once(a_keyed_call(timeout=60), other.whole))
+    await asyncio.sleep(0)
+    world.upstream.go.set()
+    with pytest.raises(ProviderTimedOut):
+        await first
+    world.on_sleep = other.go.set
+    elsewhere = await world.replica().once(a_keyed_call(), world.upstream.whole)
+    assert body_of(elsewhere) == body_of(await joined)
+    assert (world.upstream.asked, other.asked) == (1, 1)
 
 
 async def test_a_stream_whose_client_left_is_finished_and_kept() -> None:

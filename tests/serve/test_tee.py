@@ -22,13 +22,16 @@ WITHOUT = {name: value for name, value in orjson.loads(an_answer()).items() if n
 
 
 class Told:
-    """What the tee said, and when."""
+    """What the tee said, and when: the body, b"large" or None."""
 
     def __init__(self) -> None:
         self.told: list[bytes | None] = []
 
     async def then(self, body: bytes) -> None:
         self.told.append(body)
+
+    async def large(self) -> None:
+        self.told.append(b"large")
 
     async def failed(self) -> None:
         self.told.append(None)
@@ -38,7 +41,8 @@ class Told:
             for event in events:
                 yield event
 
-        return Tee(Stream(stream(), Answered(usage=Usage(20, 3, 5))), most, self.then, self.failed)
+        answer = Stream(stream(), Answered(usage=Usage(20, 3, 5)))
+        return Tee(answer, most, self.then, self.large, self.failed)
 
 
 EVENTS = cut(orjson.dumps(WITHOUT), include_usage=False)
@@ -77,13 +81,19 @@ async def test_what_is_not_whole_is_not_kept() -> None:
         assert told.told == [None]
 
 
-async def test_what_is_left_early_or_too_large_is_not_kept() -> None:
+async def test_what_is_left_early_is_not_kept() -> None:
     told = Told()
     tee = told.tee(EVENTS)
     await anext(tee)
     await tee.aclose()
     await tee.aclose()
     assert told.told == [None]
+
+
+async def test_of_what_is_too_large_it_is_told_whether_it_was_whole() -> None:
     told = Told()
     assert [event async for event in told.tee(EVENTS, most=100)] == EVENTS
+    assert told.told == [b"large"]
+    told = Told()
+    assert [event async for event in told.tee(EVENTS[:-1], most=100)] == EVENTS[:-1]
     assert told.told == [None]
