@@ -30,6 +30,7 @@ from serve.gateway.build import build_gateway
 from serve.gateway.keys import KeyRing
 from serve.gateway.meter import Meter, state_folder
 from serve.gateway.meter_actor import RayMeter
+from serve.gateway.paths import absolute
 from serve.gateway.settings import GatewaySettings, ServeSettings
 from serve.metrics_actor import RayBoard
 
@@ -153,13 +154,15 @@ def longest_request(settings: GatewaySettings) -> float:
 
 
 def read_settings(args: Mapping[str, Any]) -> GatewaySettings:
-    """The settings that `args` hold or name. Raises ValueError."""
+    """The settings that `args` hold or name, their paths absolute. Raises ValueError."""
     given = dict(args)
     path = given.pop("config", None)
+    folder = None
     if path is not None:
+        folder = Path(path).expanduser().absolute().parent
         if given:
             raise ValueError(f"args: either config or {' and '.join(SECTIONS)}, not both")
-        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        data = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
         if not isinstance(data, dict):
             raise ValueError(f"{path} holds no keys and values (a dictionary)")
         given = {name: data[name] for name in SECTIONS if data.get(name) is not None}
@@ -167,4 +170,4 @@ def read_settings(args: Mapping[str, Any]) -> GatewaySettings:
         raise ValueError(
             f"no providers in {path or 'args'}: docs/gateway.md shows how to write one"
         )
-    return GatewaySettings.model_validate(given)
+    return absolute(GatewaySettings.model_validate(given), folder)

@@ -12,7 +12,8 @@ import os
 import random
 import socket
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,12 @@ load an update lost one request in 700 with 1, none in 1,000 with 5, none in 1,8
 seconds are for load balancers elsewhere."""
 THREADS = "2"
 """Of the fast ingress; Ray's default of 4 is for machines with more cores."""
+
+MARGIN = 30.0
+"""Seconds in which the gateway ends beyond those that its replicas have: it is told, the ingress
+forgets them, their processes end."""
+PAUSE = 0.2
+"""Between two looks whether it has."""
 
 BLOCK = 100
 """Ports of the replicas behind the fast ingress, and of the proxy behind them."""
@@ -75,7 +82,7 @@ def _deployed(
     from ray.serve.context import _get_global_client
     from ray.serve.schema import LoggingConfig
 
-    from serve.app import APPLICATION, application, autoscaling
+    from serve.app import APPLICATION, LONGER, application, autoscaling, longest_request
 
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
     ray_serve.start(
@@ -86,7 +93,8 @@ def _deployed(
     if APPLICATION in ray_serve.status().applications:
         raise UsageError(
             f"the gateway runs in this cluster already, at port {options.port}. To change it, "
-            f"`serve deploy` it anew; `serve delete {APPLICATION}` ends it"
+            "`serve deploy` it anew; to end it, end the `fupan serve` that began it, or see "
+            "serve/production.yaml"
         )
     try:
         try:
@@ -98,7 +106,26 @@ def _deployed(
             raise _not_started(error, "".join(each.message for each in deployments)) from error
         yield Where(options.host, options.port, ray.get_runtime_context().gcs_address)
     finally:
-        ray_serve.delete(APPLICATION)
+        ray_serve.delete(APPLICATION, _blocking=False)
+        wait_until_gone(
+            lambda: APPLICATION not in ray_serve.status().applications,
+            longest_request(settings) + LONGER + MARGIN,
+        )
+
+
+def wait_until_gone(
+    gone: Callable[[], bool],
+    seconds: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Until `gone`, for as long as requests in flight may take. Ray's own `delete` waits a minute
+    and gives up, whatever is in flight. Raises JobError after `seconds`."""
+    until = clock() + seconds
+    while not gone():
+        if clock() >= until:
+            raise JobError(f"the gateway did not end within {seconds:g} s: it is ended as it is")
+        sleep(PAUSE)
 
 
 def _not_started(error: Exception, said: str) -> JobError:

@@ -23,6 +23,7 @@ from serve.ask.errors import AskError
 from serve.ask.settings import api_key
 from serve.gateway.keys import KeyRing
 from serve.gateway.names import Names
+from serve.gateway.paths import absolute
 from serve.gateway.settings import GatewaySettings
 
 AUTO = "auto"
@@ -70,6 +71,9 @@ def serve_gateway(
     settings = gateway_settings(config)
     count = _replicas(replicas)
     host = host or settings.serve.host
+    settings = settings.model_copy(
+        update={"serve": settings.serve.model_copy(update={"host": host})}
+    )
     port = settings.serve.port if port is None else port
     keyless = settings.serve.keys is None and settings.serve.keys_env is None
     if named_address() is None:
@@ -108,22 +112,12 @@ def gateway_settings(config: str | None) -> GatewaySettings:
             {"providers": file.providers, "serve": file.serve}
         )
         Names(settings)
-        return _absolute(settings)
+        return absolute(settings, Path(config or CONFIG_FILE).absolute().parent)
     except ValidationError as error:
         said = validation_text(error, GatewaySettings)
         raise UsageError(f"{config or CONFIG_FILE}: {said}") from error
     except AskError as error:
         raise UsageError(f"{config or CONFIG_FILE}: {error.message}") from error
-
-
-def _absolute(settings: GatewaySettings) -> GatewaySettings:
-    """With paths that mean the same in the processes of a cluster."""
-    paths = {
-        name: str(Path(value).expanduser().absolute())
-        for name in ("keys", "state")
-        if (value := getattr(settings.serve, name)) is not None
-    }
-    return settings.model_copy(update={"serve": settings.serve.model_copy(update=paths)})
 
 
 def _check_own(settings: GatewaySettings) -> KeyRing:

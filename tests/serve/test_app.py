@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import yaml
 from pydantic import ValidationError
 from ray.serve.config import AutoscalingConfig
 from ray.serve.schema import ServeDeploySchema
+from ray.serve.scripts import cli as ray_serve_cli
 
+from job.commands.serve_command import gateway_settings
 from serve import app
 from serve.app import APPLICATION, ASIDE, DEPLOYMENT, LONGER, application, build, read_settings
 from serve.gateway.settings import GatewaySettings
@@ -64,6 +67,25 @@ def test_a_fupan_yaml_is_read_without_what_is_the_jobs(tmp_path: Path) -> None:
     assert settings == read_settings({"providers": PROVIDERS, "serve": {"timeout": 30}})
 
 
+def test_paths_in_a_fupan_yaml_are_seen_from_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "fupan.yaml"
+    serve = {"keys": "keys.yaml", "state": "/var/lib/fupan"}
+    file.write_text(yaml.safe_dump({"providers": PROVIDERS, "serve": serve}), encoding="utf-8")
+    settings = read_settings({"config": str(file)})
+    assert settings.serve.keys == str(tmp_path / "keys.yaml")
+    assert settings.serve.state == "/var/lib/fupan"
+    monkeypatch.setenv("LLM_API_KEY", "set")
+    assert gateway_settings(str(file)) == settings
+
+
+@pytest.mark.parametrize("name", ["keys", "state"])
+def test_a_relative_path_without_a_folder_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"serve\.{name}: 'a/b' is relative"):
+        read_settings({"providers": PROVIDERS, "serve": {name: "a/b"}})
+
+
 @pytest.mark.parametrize(
     ("args", "error"),
     [
@@ -97,3 +119,21 @@ def test_a_replica_takes_more_than_its_admission_and_ends_after_its_longest_requ
     assert made.num_replicas == 2
     assert made.max_ongoing_requests == 5 + 7 + ASIDE
     assert made._deployment_config.graceful_shutdown_timeout_s == 900 + LONGER
+
+
+def test_each_command_of_ray_serve_that_is_named_is_there() -> None:
+    known = {name for name in ray_serve_cli.commands if name}
+    root = SERVE.parent
+    files = [*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("serve/**/*.yaml")]
+    files += [*root.glob("serve/**/*.py"), *root.glob("job/**/*.py")]
+    named = {
+        (command, str(file.relative_to(root)))
+        for file in files
+        for command in re.findall(
+            r"(?:`|#\s{1,4}|^)serve ([a-z][a-z-]+)", file.read_text(encoding="utf-8"), re.MULTILINE
+        )
+        if file.name != "CHANGELOG.md"
+    }
+    assert ("deploy", "serve/production.yaml") in named
+    assert ("deploy", "job/commands/serve_cluster.py") in named
+    assert {each for each in named if each[0] not in known} == set()
