@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import aiohttp
 
@@ -18,11 +18,12 @@ from serve.ask.contract import Usage
 from serve.ask.errors import AskError, TimedOut, Unavailable
 from serve.ask.permit import OutcomeKind
 from serve.ask.wire import Wire, usage_of
-from serve.gateway.chunks import chunk_of
 from serve.gateway.connection import Response
-from serve.gateway.contract import Answered, Target
+from serve.gateway.contract import Target
 from serve.gateway.events import DONE, EventReader, event
 from serve.gateway.failures import gateway_error
+from serve.gateway.piece import STREAM, is_plain, piece_of, problem
+from serve.gateway.trial import Trial
 
 LINGER_SECONDS: Final = 0.25
 """How long the end of the bytes is waited for after `[DONE]`, so that the connection is kept."""
@@ -40,39 +41,49 @@ class LiveEvents:
         self,
         response: Response,
         wire: Wire,
+        trial: Trial,
         target: Target,
-        about: Answered,
         wants_usage: bool,
-        now: Callable[[], float],
+        clock: Callable[[], float],
         ended: Ended,
     ) -> None:
-        """`now`: seconds since the request arrived."""
+        """`trial`: the request that it answers."""
         self._response = response
         self._wire = wire
+        self._trial = trial
         self._target = target
-        self._about = about
+        self._about = trial.about
         self._wants_usage = wants_usage
-        self._now = now
+        self._clock = clock
         self._ended = ended
         self._reader = EventReader()
         self._first: list[bytes] = []
         self._ready: deque[bytes] = deque()
+        self._begun = False
         self._over = False
         self._reading = False
         self._timer: asyncio.TimerHandle | None = None
 
-    async def open(self) -> bytes:
-        """Wait for the first payload, which is not sent on before `start`. Raises Unavailable where
-        none comes."""
-        payloads = await self._read()
-        while not payloads:
-            payloads = await self._read()
-        self._first = payloads
-        return payloads[0]
+    async def open(self, body: Mapping[str, Any]) -> None:
+        """Wait for the first payload, which is not sent on before `start`. Raises the AskError that
+        it is, where it is no piece of an answer to `body`, and Unavailable where none comes, of
+        status 200 if the answer had begun."""
+        try:
+            while not self._first:
+                self._first = await self._read()
+        except Unavailable as error:
+            if self._begun:
+                error.status = 200
+            raise
+        first = self._first[0]
+        if piece_of(first) is None:
+            raise problem(first, self._wire, self._response.headers, body, STREAM)
 
-    def start(self, seconds: float) -> None:
-        """From now on events are sent on, for at most so many seconds."""
-        self._about.first_byte = self._now()
+    def start(self) -> None:
+        """From now on events are sent on, until the request's time is over."""
+        now = self._clock()
+        self._about.first_byte = now - self._trial.since
+        seconds = self._trial.deadline - now
         self._timer = asyncio.get_running_loop().call_later(seconds, self._expire)
         self._take(self._first)
 
@@ -106,11 +117,12 @@ class LiveEvents:
         try:
             chunk = await self._response.content.readany()
             if chunk:
+                self._begun = True
                 return self._reader.feed(chunk)
         except (aiohttp.ClientError, OSError) as error:
             raise self._wire.silence(error) from error
         except ValueError as error:
-            raise self._wire.garbage(b"", f"stream: {error}") from error
+            raise self._wire.garbage(b"", f"{STREAM}: {error}") from error
         finally:
             self._reading = False
         if last := self._reader.end():
@@ -124,24 +136,22 @@ class LiveEvents:
             if payload == DONE:
                 self._ready.append(event(DONE))
                 self._end("ok", self._about.usage)
-            elif _is_plain(payload):
+            elif is_plain(payload):
                 self._send(payload)
             else:
                 self._understand(payload)
 
     def _understand(self, payload: bytes) -> None:
         """Note what a payload says besides a piece of text."""
-        chunk = chunk_of(payload)
-        if chunk is None:
-            self._fail(self._wire.garbage(payload, "stream of a chat completion"))
+        piece = piece_of(payload)
+        if piece is None:
+            asked = {"model": self._target.model}
+            self._fail(problem(payload, self._wire, {}, asked, STREAM))
             return
-        if "error" in chunk and not chunk.get("choices"):
-            self._fail(self._wire.refusal(200, {}, payload, {"model": self._target.model}))
-            return
-        usage = chunk.get("usage")
+        usage = piece.get("usage")
         if isinstance(usage, dict) and (counted := usage_of(usage)).tokens_in:
             self._about.usage = counted
-        choices = chunk.get("choices")
+        choices = piece.get("choices")
         if isinstance(choices, list):
             for choice in choices:
                 if isinstance(choice, dict) and isinstance(choice.get("finish_reason"), str):
@@ -162,7 +172,11 @@ class LiveEvents:
             return
         self._ready.append(event(gateway_error(error, self._target).json()))
         self._about.usage = None
-        self._end("timed_out" if isinstance(error, TimedOut) else "unavailable")
+        kind: OutcomeKind = "unavailable"
+        if isinstance(error, TimedOut):
+            # One that was asked late is not to blame for an answer that is not there in time.
+            kind = "timed_out" if self._trial.had_its_time(self._clock()) else "rejected"
+        self._end(kind)
         self._response.close()
 
     def _expire(self) -> None:
@@ -181,7 +195,7 @@ class LiveEvents:
         self._over = True
         if self._timer is not None:
             self._timer.cancel()
-        self._about.last_byte = self._now()
+        self._about.last_byte = self._clock() - self._trial.since
         self._ended(kind, usage)
 
     async def _linger(self) -> None:
@@ -194,15 +208,3 @@ class LiveEvents:
         except (TimeoutError, aiohttp.ClientError, OSError):
             pass
         self._response.release()
-
-
-def _is_plain(payload: bytes) -> bool:
-    """Whether it holds a piece of text and nothing to be noted: found without reading the JSON. A
-    name in quotation marks is a field's, since inside a string they are escaped."""
-    return (
-        b'"finish_reason":null' in payload
-        and b'"error"' not in payload
-        and (b'"usage"' not in payload or b'"usage":null' in payload)
-        and payload.startswith(b"{")
-        and payload.endswith(b"}")
-    )

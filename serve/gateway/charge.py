@@ -18,13 +18,14 @@ NOTHING = Decimal(0)
 
 
 class Charge:
-    """One request's account with its key. `about`: its answer, once there is one; `sent`: whether
-    a provider was asked, so that it may have cost something."""
+    """One request's account with its key."""
 
-    def __init__(self, meter: Meter, key: KeyRecord, tokens: int, worst: Decimal | None) -> None:
-        """`tokens`: input and output that it may take; `worst`: the most it may cost."""
-        self.about: Answered | None = None
-        self.sent = False
+    def __init__(
+        self, meter: Meter, key: KeyRecord, about: Answered, tokens: int, worst: Decimal | None
+    ) -> None:
+        """`about`: what is known of its answer, filled by whoever asks for it; `tokens`: input and
+        output that it may take; `worst`: the most it may cost."""
+        self._about = about
         self._meter = meter
         self._key = key
         self._tokens = tokens
@@ -39,9 +40,10 @@ class Charge:
         """The request is over; `error`: what it failed by."""
         tokens: int | None = None
         cost: Decimal | None = None
-        if isinstance(error, GatewayError) or not self.sent:
+        about = self._about
+        if isinstance(error, GatewayError) or not about.written:
             tokens, cost = 0, NOTHING
-        elif self.about is not None and self.about.usage is not None:
-            tokens = self.about.usage.tokens_in + self.about.usage.tokens_out
-            cost = self.about.cost
+        elif about.usage is not None:
+            tokens = about.usage.tokens_in + about.usage.tokens_out
+            cost = about.cost
         await self._meter.end(self._key, self._ticket, tokens, cost)

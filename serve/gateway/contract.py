@@ -92,7 +92,8 @@ class Call:
 class Answered:
     """Who answered and what it took; complete once the answer is. `cost`: money in `currency`,
     None where prices are not known; times are seconds since the request arrived, None: not yet.
-    `sent`: when the provider was asked, the last time."""
+    `sent`: when the provider was asked, the last time; `written`: whether anything went out to one,
+    so that it may have cost something."""
 
     target: Target | None = None
     usage: Usage | None = None
@@ -103,6 +104,7 @@ class Answered:
     attempts: int = 0
     queued: float = 0.0
     sent: float | None = None
+    written: bool = False
     first_byte: float | None = None
     last_byte: float | None = None
 

@@ -28,6 +28,7 @@ from serve.gateway.errors import (
     ProviderRateLimited,
     ProviderTimedOut,
 )
+from serve.gateway.gate import LimiterLost
 
 ABOUT_THE_REQUEST = (Refused, Unsupported, ContextOverflow)
 """Errors that another provider would answer with too: nobody else is asked."""
@@ -38,7 +39,10 @@ def gateway_error(error: AskError, target: Target) -> GatewayError:
     said = f": {error.said}" if error.said else ""
     if isinstance(error, ABOUT_THE_REQUEST) and (error.status or 0) >= 400:
         code = "context_length_exceeded" if isinstance(error, ContextOverflow) else error.code
-        return BadRequest(error.said or error.message, param=error.param, code=code)
+        told = error.said or f"{target} refused this request with {error.status} and no reason"
+        return BadRequest(told, param=error.param, code=code)
+    if isinstance(error, LimiterLost):
+        return ProviderDown(f"the limiter of {target} cannot be reached: try again later")
     if isinstance(error, RateLimited):
         wait = error.retry_after
         return ProviderRateLimited(f"{target} takes no more requests now{said}", retry_after=wait)

@@ -22,7 +22,7 @@ from serve.gateway.analyze import Analyst, read_document
 from serve.gateway.bound import Costs, most_tokens
 from serve.gateway.charge import Charge
 from serve.gateway.client import Client
-from serve.gateway.contract import Answer, Call, Caller, Endpoint, Stream, Target
+from serve.gateway.contract import Answer, Answered, Call, Caller, Endpoint, Stream, Target, Task
 from serve.gateway.errors import BadRequest, Draining, Forbidden, Overloaded, UnknownModel
 from serve.gateway.estimate import chat_tokens, embedding_tokens
 from serve.gateway.held import Held
@@ -132,7 +132,7 @@ class Gateway:
     async def chat(self, client: Client, visit: Visit) -> Answer:
         """`POST /v1/chat/completions`."""
         key = self._key(client)
-        body = read_object(await visit.read(client.headers, client.body()))
+        body = await self._read(client, visit)
         check_chat(body)
         join = tokens_joined(client.headers, self.settings.serve.join_tokens)
         call = self._call("chat/completions", client, key, body, chat_tokens(body))
@@ -144,7 +144,7 @@ class Gateway:
     async def embeddings(self, client: Client, visit: Visit) -> Answer:
         """`POST /v1/embeddings`."""
         key = self._key(client)
-        body = read_object(await visit.read(client.headers, client.body()))
+        body = await self._read(client, visit)
         check_embeddings(body, self.settings.serve.admission.array)
         call = self._call("embeddings", client, key, body, embedding_tokens(body["input"]))
         return await self._answer(call, key, client.since)
@@ -152,10 +152,7 @@ class Gateway:
     async def analyze(self, client: Client, visit: Visit) -> Answer:
         """`POST /v1/analyze`: several chats about one document, each on its own."""
         key = self._key(client)
-        document = read_document(
-            read_object(await visit.read(client.headers, client.body())),
-            self._analyst.default_model,
-        )
+        document = read_document(await self._read(client, visit), self._analyst.default_model)
 
         async def ask(
             body: Mapping[str, Any], part: str, usable: Callable[[bytes], bool]
@@ -184,6 +181,20 @@ class Gateway:
             if entry.id == name:
                 return entry
         raise UnknownModel(f"The model {name[:100]!r} does not exist here.", param="model")
+
+    async def _read(self, client: Client, visit: Visit) -> dict[str, Any]:
+        """The body. Raises BadRequest, also where it took all the time that the request has."""
+        body = await visit.read(client.headers, client.body())
+        timeout = self._timeout(task_named(client.headers.get(TASK_HEADER), self._tasks))
+        if self.clock() >= client.since + timeout:
+            raise BadRequest(
+                f"The body did not arrive within the {timeout:g} s that the request may take.",
+                code="body_timeout",
+            )
+        return read_object(body)
+
+    def _timeout(self, task: Task | None) -> float:
+        return task.timeout if task else self.settings.serve.timeout
 
     def _key(self, client: Client) -> KeyRecord | None:
         return self._keys.record(client.headers.get("authorization"))
@@ -217,7 +228,7 @@ class Gateway:
             name=name,
             stream=endpoint == "chat/completions" and body.get("stream") is True,
             estimate=estimate,
-            timeout=task.timeout if task else self.settings.serve.timeout,
+            timeout=self._timeout(task),
             task=task,
             wish=self._recall.caches.wish(client.headers, body),
             idempotency_key=idempotency_key(client.headers),
@@ -230,7 +241,8 @@ class Gateway:
 
     async def _ask(self, call: Call, key: KeyRecord | None, since: float) -> Answer:
         """Ask a provider, within the key's rate and money and in its turn."""
-        charge = self._charge(call, key)
+        about = Answered()
+        charge = self._charge(call, key, about)
         if charge is not None:
             await charge.begin()
         turn = self.admission.turn()
@@ -241,38 +253,37 @@ class Gateway:
                 await charge.end(error)
 
         try:
-            queued = 0.0 if turn.begin_now() else await self._wait(turn, since + call.timeout)
-            if charge is not None:
-                charge.sent = True
-            answer = await self._upstream.ask(call, call.targets, since)
+            if not turn.begin_now():
+                about.queued = await self._wait(turn, call, since)
+            answer = await self._upstream.ask(call, call.targets, since, about)
         except BaseException as error:
             await give_back(error)
             raise
-        answer.about.queued += queued
-        if charge is not None:
-            charge.about = answer.about
         if isinstance(answer, Stream):
             return Stream(Held(answer, give_back), answer.about)
         await give_back()
         return answer
 
-    def _charge(self, call: Call, key: KeyRecord | None) -> Charge | None:
+    def _charge(self, call: Call, key: KeyRecord | None, about: Answered) -> Charge | None:
         """What is held of the key for a call; None where its key has no limits."""
         if key is None or not key.limited:
             return None
         cost = None if key.max_spend is None else self._costs.most(call, key.currency)
-        return Charge(self._meter, key, most_tokens(call), cost)
+        return Charge(self._meter, key, about, most_tokens(call), cost)
 
     async def _live(self, call: Call) -> Answer:
         return await self._ask(call, None, self.clock())
 
-    async def _wait(self, turn: Turn, until: float) -> float:
-        """Wait for a turn; the seconds that took. Raises Overloaded."""
+    async def _wait(self, turn: Turn, call: Call, since: float) -> float:
+        """Wait for a turn with enough time left for an answer; the seconds that took. Raises
+        Overloaded."""
+        until = since + call.timeout - self._upstream.needed(call)
         try:
             async with asyncio.timeout(until - self.clock()):
                 return await turn.begin()
         except TimeoutError:
             raise Overloaded(
-                "The request's time was over before it had its turn; try again later.",
+                "The request's time was over, or too little of it left, before it had its turn; "
+                "try again later.",
                 retry_after=1,
             ) from None

@@ -10,19 +10,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
 
-from serve.ask.errors import AskError, RateLimited, TimedOut
+from serve.ask.errors import AskError, TimedOut
 from serve.ask.limiter_host import Permits
-from serve.ask.permit import LimiterStats
 from serve.ask.settings import Provider
-from serve.gateway.contract import Answer, Call, Target
+from serve.gateway.contract import Answer, Answered, Call, Target
 from serve.gateway.errors import GatewayError, ProviderDown
 from serve.gateway.failures import ABOUT_THE_REQUEST, gateway_error
-from serve.gateway.one_provider import OneProvider, Trial
-
-ASKED_SECONDS: Final = 1.0
-"""How long the limiter is waited for to say when there is room again."""
+from serve.gateway.gate import NoPermit
+from serve.gateway.one_provider import OneProvider
+from serve.gateway.trial import Trial
 
 
 class Upstream:
@@ -40,10 +37,22 @@ class Upstream:
             name: OneProvider(each, permits(each), clock) for name, each in providers.items()
         }
 
-    async def ask(self, call: Call, targets: Sequence[Target], since: float) -> Answer:
+    def needed(self, call: Call) -> float:
+        """Seconds that answers to such a call usually take, of the fastest whom it may be asked of;
+        0 where that is not known."""
+        return min(self._providers[each.provider].needed(call, each) for each in call.targets)
+
+    async def ask(
+        self,
+        call: Call,
+        targets: Sequence[Target],
+        since: float,
+        about: Answered | None = None,
+    ) -> Answer:
         """The answer of the first of `targets` (at least one) that is not failing. `since`: when
-        the request arrived, by the clock. Raises a GatewayError."""
-        trial = Trial(call, since, since + call.timeout)
+        the request arrived, by the clock; `about`: filled as far as it comes, also where it fails.
+        Raises a GatewayError."""
+        trial = Trial(call, since, since + call.timeout, about or Answered())
         try:
             async with asyncio.timeout(trial.deadline - self._clock()) as limit:
                 trial.late = limit.expired
@@ -63,7 +72,7 @@ class Upstream:
                 return await self._providers[target.provider].ask(trial, target, others)
             except AskError as error:
                 if not others or isinstance(error, ABOUT_THE_REQUEST) or error.status == 200:
-                    raise gateway_error(error, target) from error
+                    raise await self._told(error, target) from error
         raise ProviderDown("no provider is set up for this model")
 
     async def _too_late(self, trial: Trial, first: Target) -> GatewayError:
@@ -73,18 +82,10 @@ class Upstream:
             return gateway_error(trial.failure, target)
         if trial.phase == "provider":
             return gateway_error(TimedOut("no answer in time"), target)
-        wait = None
-        try:
-            async with asyncio.timeout(ASKED_SECONDS):
-                wait = _room_in(await self._providers[target.provider].permits.stats())
-        except TimeoutError:
-            pass
-        return gateway_error(RateLimited("no permit in time", retry_after=wait), target)
+        return await self._told(NoPermit("no permit in time"), target)
 
-
-def _room_in(stats: LimiterStats) -> float:
-    """Seconds until the limiter grants again; 1 where a permit has to come back first."""
-    refill = 0.0
-    if stats.rpm is not None and stats.at_once is not None:
-        refill = (1.0 - stats.at_once) * 60.0 / stats.rpm
-    return max(stats.paused, stats.next_in or 0.0, refill, 1.0)
+    async def _told(self, error: AskError, target: Target) -> GatewayError:
+        """What the client is told, with the time after which there is room where nobody said."""
+        if isinstance(error, NoPermit):
+            error.retry_after = await self._providers[target.provider].gate.room_in()
+        return gateway_error(error, target)
