@@ -1,8 +1,9 @@
 """Commands of many callers over one connection to Redis, those that wait together in one go.
 
-Invariant: nobody waits longer than two budgets; after a failure the connection is never used again
-(a late reply would answer another command), and nothing is asked for some seconds, so that a Redis
-that is gone costs each request nothing. One connection a replica, however many requests.
+Invariant: nobody waits longer than two budgets; after a failure, whatever it was, the connection is
+never used again (a late reply would answer another command), and nothing is asked for some seconds,
+so that a Redis that is gone costs each request nothing. One connection a replica, however many
+requests.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from redis.asyncio import Redis
 from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import BusyLoadingError, RedisError, ResponseError
+from redis.exceptions import BusyLoadingError, ResponseError
 
 from serve.ask.redis_place import RedisPlace
 
@@ -46,9 +47,15 @@ class RedisAway(Exception):
     """Redis did not answer, or would not do it."""
 
 
+class RedisRefused(RedisAway):
+    """Redis answered that it would not do it."""
+
+
 class _Asked(NamedTuple):
     command: Sequence[bytes | int]
     answer: asyncio.Future[Any]
+    until: int
+    """The look at which its time is over."""
 
 
 class RedisLink:
@@ -78,15 +85,20 @@ class RedisLink:
         self._sending: asyncio.Task[None] | None = None
         self._quiet_until = 0.0
         self._slow = 0
+        self._batch: Sequence[_Asked] = ()
+        self._looks = 0
+        self._timer: asyncio.TimerHandle | None = None
 
     async def do(self, *command: bytes | int) -> Any:
         """Redis's reply to `command`. Raises RedisAway."""
         if self._clock() < self._quiet_until or len(self._waiting) >= WAITING:
             raise RedisAway
-        asked = _Asked(command, asyncio.get_running_loop().create_future())
+        answer = asyncio.get_running_loop().create_future()
+        asked = _Asked(command, answer, self._looks + 2 * LOOKS)
         self._waiting.append(asked)
         if self._sending is None:
             self._sending = asyncio.create_task(self._send())
+            self._look_later()
         return await asked.answer
 
     async def aclose(self) -> None:
@@ -100,23 +112,39 @@ class RedisLink:
         await self._disconnect()
 
     async def _send(self) -> None:
-        batch: list[_Asked] = []
         try:
             while self._waiting:
-                batch, self._waiting = self._waiting[:TOGETHER], self._waiting[TOGETHER:]
-                await self._exchange(batch)
+                self._batch, self._waiting = self._waiting[:TOGETHER], self._waiting[TOGETHER:]
+                await self._exchange(self._batch)
         finally:
             # Whatever ended it, nobody is left waiting.
-            _turn_away([*batch, *self._waiting])
-            self._waiting = []
+            _turn_away([*self._batch, *self._waiting])
+            self._batch, self._waiting = (), []
             self._sending = None
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _look_later(self) -> None:
+        pause = self._budget / LOOKS
+        self._timer = asyncio.get_running_loop().call_later(pause, self._look)
+
+    def _look(self) -> None:
+        """Turn away whose two budgets are over, see `LOOKS`; what is under way goes on, and its
+        reply is nobody's."""
+        self._looks += 1
+        _turn_away([asked for asked in self._batch if asked.until <= self._looks])
+        late = sum(asked.until <= self._looks for asked in self._waiting)
+        _turn_away(self._waiting[:late])
+        del self._waiting[:late]
+        self._look_later()
 
     async def _exchange(self, batch: Sequence[_Asked]) -> None:
         """Send a batch and hand the replies out."""
         try:
             async with _Within(self._budget):
                 replies = await self._replies([asked.command for asked in batch])
-        except (RedisError, OSError, TimeoutError) as error:
+        except Exception as error:
+            # Who speaks no protocol of Redis makes its client raise anything.
             await self._fail(error)
             _turn_away(batch)
             return
@@ -125,7 +153,7 @@ class RedisLink:
             if asked.answer.done():
                 continue
             if isinstance(reply, Exception):
-                asked.answer.set_exception(RedisAway())
+                asked.answer.set_exception(RedisRefused())
             else:
                 asked.answer.set_result(reply)
 
@@ -161,7 +189,7 @@ class RedisLink:
     async def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            with contextlib.suppress(RedisError, OSError, TimeoutError):
+            with contextlib.suppress(Exception):
                 await connection.disconnect(nowait=True)
 
 

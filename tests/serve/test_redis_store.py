@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from serve.cache import redis_store
 from serve.cache.redis_link import BUDGET_SECONDS, PAUSE_SECONDS, WAITING
 from serve.cache.redis_store import AHEAD_SECONDS, LARGEST_BYTES, PREFIX, RedisStore
 from serve.cache.store import MemoryStore
@@ -45,6 +46,12 @@ def empty(server: RedisServer) -> None:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+async def wait_until_shared(store: RedisStore, key: bytes) -> None:
+    async with asyncio.timeout(10):
+        while await store.get(key) is None:  # noqa: ASYNC110  # it lies in another process
+            await asyncio.sleep(0.01)
 
 
 def wait_until_gone(server: RedisServer, name: bytes) -> None:
@@ -130,32 +137,83 @@ async def test_a_restart_costs_hits_and_nothing_else(server: RedisServer, clock:
             await store.set(KEY, b"its own", 60)
             clock.now += AHEAD_SECONDS
             assert await store.get(KEY) == b"its own"
-            await store.delete(KEY)
         finally:
             server.start()
         clock.now += PAUSE_SECONDS
-        assert await store.get(KEY) == b"answer"
+        assert await store.get(OTHER) == b"mine"
 
 
-async def test_what_was_kept_meanwhile_is_handed_on(server: RedisServer, clock: Clock) -> None:
+async def test_what_was_kept_or_deleted_meanwhile_is_handed_on_by_an_idle_replica(
+    server: RedisServer, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_store, "PAY_SECONDS", 0.01)
     async with replica(server.url, clock) as one, replica(server.url, clock) as two:
-        await one.set(OTHER, b"as it was", 600)
+        assert await one.add(OTHER, b"under way", 600)
         server.kill()
         try:
             await one.set(KEY, b"answer", 100)
-            await one.set(OTHER, b"deleted", 100)
             await one.delete(OTHER)
+            assert await one.get(OTHER) is None
         finally:
             server.start()
         clock.now += 40
-        while await two.get(KEY) is None:
-            clock.now += PAUSE_SECONDS
-            assert clock.now < 60
-            await one.get(b"m" * 32)
+        gone = asyncio.to_thread(wait_until_gone, server, PREFIX + OTHER.hex().encode())
+        await asyncio.wait_for(gone, 10)
+        await wait_until_shared(two, KEY)
         assert await two.get(KEY) == b"answer"
-        assert await two.get(OTHER) == b"as it was"
+        assert await two.add(OTHER, b"another", 60)
         with server.client() as client:
             assert 30_000 < int(client.pttl(PREFIX + KEY.hex().encode())) <= 60_000
+
+
+async def test_what_another_replica_has_written_meanwhile_is_not_deleted(
+    server: RedisServer, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_store, "PAY_SECONDS", 0.01)
+    async with replica(server.url, clock) as one, replica(server.url, clock) as two:
+        assert await one.add(KEY, b"under way", 600)
+        server.kill()
+        try:
+            await one.delete(KEY)
+        finally:
+            server.start()
+        server.clear()  # It came back without what it held.
+        assert await two.add(KEY, b"under way", 600)
+        await one.set(OTHER, b"the last that is owed", 60)
+        clock.now += PAUSE_SECONDS
+        await wait_until_shared(two, OTHER)
+        async with asyncio.timeout(10):
+            while one._owed:  # noqa: ASYNC110  # nothing that another replica could notice
+                await asyncio.sleep(0.01)
+        clock.now += AHEAD_SECONDS
+        assert await two.get(KEY) == b"under way"
+
+
+@pytest.mark.parametrize("junk", [b"", b"nonsense", b"\x00\x02\xff\xff{}", None])
+async def test_what_no_replica_wrote_is_a_miss_and_deleted(
+    server: RedisServer, clock: Clock, junk: bytes | None
+) -> None:
+    async with replica(server.url, clock) as store:
+        for act in (store.get(KEY), store.add(KEY, b"mine", 60)):
+            with server.client() as client:
+                if junk is None:
+                    client.lpush(PREFIX + KEY.hex().encode(), "another type")
+                else:
+                    client.set(PREFIX + KEY.hex().encode(), junk)
+            assert await act in (None, True)
+            clock.now += AHEAD_SECONDS
+        assert await store.get(KEY) == b"mine"
+
+
+async def test_a_value_that_changed_or_moved_is_a_miss(server: RedisServer, clock: Clock) -> None:
+    async with replica(server.url, clock) as store:
+        await store.set(KEY, b"an answer", 60)
+        with server.client() as client:
+            client.copy(PREFIX + KEY.hex().encode(), PREFIX + OTHER.hex().encode())
+            client.setrange(PREFIX + KEY.hex().encode(), 15, b"X")
+        clock.now += AHEAD_SECONDS
+        assert await store.get(KEY) is None
+        assert await store.get(OTHER) is None
 
 
 async def test_nobody_waits_for_a_redis_that_hangs(clock: Clock) -> None:
@@ -173,8 +231,10 @@ async def test_nobody_waits_for_a_redis_that_hangs(clock: Clock) -> None:
         began = time.monotonic()
         found = await asyncio.gather(*(store.get(b"%032d" % n) for n in range(WAITING + 200)))
         assert found == [None] * len(found)
-        # Each waits for the batch before its own and for its own, until nothing is asked any more.
+        # Each waits for the batch before its own and for its own.
         assert time.monotonic() - began < 10 * BUDGET_SECONDS
+        # The third budget in a row that runs out is the last one.
+        assert await store.get(KEY) is None
         seen = asked
         assert await store.get(KEY) is None
         assert asked == seen
