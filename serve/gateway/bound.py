@@ -1,22 +1,29 @@
 """The most that a request may take, before it is asked. Pure.
 
-Invariant: where a request, its task or its provider bounds the answer, so does the bound.
+Invariant: no text costs more than is said here, however it is written and wherever in the body it
+stands: a token has at least a byte. Where a request, its task or its provider bounds the answer, so
+does the bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from typing import Any
+
+import orjson
 
 from serve.ask.contract import Usage
 from serve.ask.price_table import prices_of
 from serve.ask.settings import Prices, Provider
-from serve.ask.spend import SAFETY, cost_of
+from serve.ask.spend import cost_of
 from serve.gateway.contract import Call, Target
 from serve.gateway.request import output_limit
 
 USUAL_OUTPUT = 1_000
 """Tokens that an answer without any limit is taken to have, until the provider has counted it."""
+_TEXTS = frozenset(("text", "refusal"))
+"""Parts of a message that have no more tokens than bytes; the others only name what is read."""
 
 
 def most_tokens(call: Call) -> int:
@@ -43,20 +50,19 @@ class Costs:
     def most(self, call: Call, currency: str) -> Decimal | None:
         """In `currency`, at the dearest of its targets; None: nobody knows."""
         costs = []
+        size = len(orjson.dumps(call.body))
+        media = call.endpoint == "chat/completions" and _has_media(call.body)
         for target in call.targets:
             prices = self._prices[target]
             if prices is None or prices.currency != currency:
                 return None
-            costs.append(self._most_at(call, target, prices))
+            provider = self._providers[target.provider]
+            tokens_in = _most_input(call, provider, size, media)
+            output = 0
+            if call.endpoint == "chat/completions":
+                output = output_limit(call.body) or _open_output(call, provider)
+            costs.append(cost_of(Usage(tokens_in, output), prices))
         return max(costs, default=None)
-
-    def _most_at(self, call: Call, target: Target, prices: Prices) -> Decimal:
-        # Nobody has counted with the provider's own tokenizer yet.
-        tokens_in = int(call.estimate * SAFETY)
-        output = 0
-        if call.endpoint == "chat/completions":
-            output = output_limit(call.body) or _open_output(call, self._providers[target.provider])
-        return cost_of(Usage(tokens_in, output), prices)
 
 
 def _dearest(provider: Provider, model: str) -> Prices | None:
@@ -67,6 +73,33 @@ def _dearest(provider: Provider, model: str) -> Prices | None:
     # A configuration may make cached input the dearer one.
     price = max(known.prices.input, known.prices.cached or Decimal(0))
     return known.prices.model_copy(update={"input": price, "cached": None})
+
+
+def _most_input(call: Call, provider: Provider, size: int, media: bool) -> int:
+    """Input tokens of a body of `size` bytes. What is longer than the context cannot be asked, and
+    costs nothing; but a context that nobody wrote down bounds nothing."""
+    size += len(orjson.dumps(provider.extra_body))
+    if call.endpoint == "embeddings":
+        return size  # each input may fill the context
+    if media:
+        return provider.context if _knows_context(provider) else max(size, provider.context)
+    return min(size, provider.context) if _knows_context(provider) else size
+
+
+def _knows_context(provider: Provider) -> bool:
+    return "context" in provider.model_fields_set
+
+
+def _has_media(body: Mapping[str, Any]) -> bool:
+    """Whether a chat holds pictures, sound, files, or what else is no text."""
+    for message in body["messages"]:
+        if message.get("audio"):
+            return True
+        content = message.get("content")
+        for part in content if isinstance(content, list) else (content,):
+            if isinstance(part, dict) and part.get("type") not in _TEXTS:
+                return True
+    return False
 
 
 def _open_output(call: Call, provider: Provider) -> int:

@@ -1,7 +1,8 @@
 """The input tokens of a request, guessed from its length. Pure.
 
 Invariant: it costs microseconds whatever the length, since it runs on the loop that answers
-everybody; what is reserved by it is settled with what the provider counted.
+everybody, and leaves out nothing that a model may read; what is reserved by it is settled with
+what the provider counted.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from typing import Any
 
 import orjson
 
+from serve.cache.partition import FREE
+
 ASCII_PER_TOKEN = 4
 """Characters: OpenAI's rule of thumb for English."""
 MESSAGE_TOKENS = 4
 """Around each message (OpenAI's cookbook: 3, and the role)."""
 IMAGE_TOKENS = 765
 """Of one picture of 1024 x 1024 in high detail, by OpenAI's table."""
-OTHER_TOKENS = 500
-"""Of a part that is neither text nor a picture (sound, a file)."""
+SOUND_TOKENS = 500
+"""Of a piece of sound."""
 
 
 def text_tokens(text: str) -> int:
@@ -29,15 +32,19 @@ def text_tokens(text: str) -> int:
 
 
 def chat_tokens(body: Mapping[str, Any]) -> int:
-    """Tokens of a checked chat: its messages, its tools and the schema of its answer."""
+    """Tokens of a checked chat: its messages, its tools, the schema of its answer, and whatever
+    else it holds that may be read."""
     tokens = MESSAGE_TOKENS
     for message in body["messages"]:
-        tokens += MESSAGE_TOKENS + _content_tokens(message.get("content"))
-        if calls := message.get("tool_calls"):
-            tokens += _json_tokens(calls)
-    for name in ("tools", "functions", "response_format"):
-        if value := body.get(name):
-            tokens += _json_tokens(value)
+        tokens += MESSAGE_TOKENS
+        for name, value in message.items():
+            if name == "content":
+                tokens += _content_tokens(value)
+            elif name != "role":
+                tokens += _other_tokens(value)
+    for name, value in body.items():
+        if name not in FREE:
+            tokens += _other_tokens(value)
     return tokens
 
 
@@ -51,23 +58,27 @@ def embedding_tokens(given: str | list[Any]) -> int:
 
 
 def _content_tokens(content: object) -> int:
-    if isinstance(content, str):
-        return text_tokens(content)
-    if not isinstance(content, list):
-        return 0
-    return sum(_part_tokens(part) for part in content)
+    if isinstance(content, list):
+        return sum(map(_part_tokens, content))
+    return _other_tokens(content)
 
 
 def _part_tokens(part: object) -> int:
-    if isinstance(part, str):
-        return text_tokens(part)
-    if not isinstance(part, dict):
-        return 0
-    text = part.get("text") or part.get("refusal")
-    if isinstance(text, str):
-        return text_tokens(text)
-    return IMAGE_TOKENS if part.get("type") in ("image_url", "input_image") else OTHER_TOKENS
+    if isinstance(part, dict):
+        kind = part.get("type")
+        if kind == "text" and isinstance(text := part.get("text"), str):
+            return text_tokens(text)
+        if kind in ("image_url", "input_image"):
+            return IMAGE_TOKENS
+        if kind == "input_audio":
+            return SOUND_TOKENS
+    return _other_tokens(part)
 
 
-def _json_tokens(value: object) -> int:
-    return len(orjson.dumps(value)) // ASCII_PER_TOKEN
+def _other_tokens(value: object) -> int:
+    """Of what is sent on as it is, in whatever form the model sees it."""
+    if isinstance(value, str):
+        return text_tokens(value)
+    if isinstance(value, dict | list):
+        return len(orjson.dumps(value)) // ASCII_PER_TOKEN
+    return 0

@@ -163,11 +163,11 @@ def check_embeddings(body: Mapping[str, Any], most: int) -> int:
 
 
 def output_limit(body: Mapping[str, Any]) -> int | None:
-    """The output tokens a chat asks for at most, of all its choices; None: it does not say."""
-    limit = body.get("max_completion_tokens")
-    if limit is None:
-        limit = body.get("max_tokens")
-    return None if limit is None else int(limit) * int(body.get("n") or 1)
+    """The output tokens a chat asks for at most, of all its choices; None: it does not say. Where
+    it says both, a provider may heed either."""
+    limits = [body.get("max_completion_tokens"), body.get("max_tokens")]
+    limit = max((int(limit) for limit in limits if limit is not None), default=None)
+    return None if limit is None else limit * int(body.get("n") or 1)
 
 
 def wants_usage(body: Mapping[str, Any]) -> bool:

@@ -16,18 +16,25 @@ import pytest
 
 from serve.gateway.keys import digest_of
 from tests.serve.gateway_world import World, gateway_world, provider_at
-from tests.serve.scripted_upstream import Upstream, refused, silence, upstream_world
+from tests.serve.scripted_upstream import (
+    Upstream,
+    answered,
+    completion,
+    refused,
+    silence,
+    upstream_world,
+)
 
 PRICES = {"currency": "CNY", "input": 2, "output": 10}
-"""A plain answer has 5 tokens in and 3 out: 0.00004 CNY. A request of `chat` costs at most
-0.00014."""
+"""A plain answer has 5 tokens in and 3 out: 0.00004 CNY. A request of `chat` has 98 bytes and costs
+at most 0.0003."""
 CHAT = {
     "model": "small",
     "messages": [{"role": "user", "content": "Say it."}],
     "max_tokens": 10,
     "temperature": 0,
 }
-MONEY = {"max_spend": "0.0002", "currency": "CNY"}
+MONEY = {"max_spend": "0.00035", "currency": "CNY"}
 
 
 def line(name: str, **limits: Any) -> str:
@@ -126,11 +133,42 @@ def test_a_spent_key_is_told_so_until_the_month_ends(
     assert chat(http, "spending").status_code == 200
     answer = chat(http, "spending")
     assert code(answer) == (429, "key_spent")
-    assert "0.00012 of it is left" in answer.json()["error"]["message"]
+    assert "0.00027 of it is left" in answer.json()["error"]["message"]
     assert int(answer.headers["retry-after"]) <= 31 * 86_400
     assert upstream.calls == 2
     # One that asks for less still fits.
     assert chat(http, "spending", max_tokens=5).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_data": "1"}}]}]},
+        {"prediction": {"type": "content", "content": "1" * 60}},
+    ],
+    ids=["file", "prediction"],
+)
+def test_requests_at_once_cannot_spend_more_than_the_key_has(
+    upstream: Upstream, tmp_path: Path, field: dict[str, Any]
+) -> None:
+    keys = tmp_path / "keys.yaml"
+    keys.write_text(line("web", max_spend="0.0004", currency="CNY"))
+    # An answer to it costs all of the money: 190 tokens in and 2 out.
+    dear = {**completion(), "usage": {"prompt_tokens": 190, "completion_tokens": 2}}
+    providers = {
+        "main": provider_at(upstream.url, models=["small"], prices=PRICES, context=195),
+    }
+    upstream.planned.clear()
+    upstream.bodies.clear()
+    upstream.planned.extend([answered(dear)] * 4)
+    with (
+        gateway_world(providers, {"keys": str(keys)}) as world,
+        httpx.Client(base_url=world.url) as http,
+        ThreadPoolExecutor(4) as pool,
+    ):
+        came = list(pool.map(lambda _: chat(http, "web", max_tokens=1, **field), range(4)))
+    assert sorted(answer.status_code for answer in came) == [200, 429, 429, 429]
+    assert upstream.calls == 1
 
 
 def test_money_in_another_currency_than_the_prices_buys_nothing(http: httpx.Client) -> None:
@@ -175,7 +213,7 @@ def test_one_who_leaves_before_a_provider_is_asked_pays_nothing(
     upstream: Upstream, tmp_path: Path
 ) -> None:
     keys = tmp_path / "keys.yaml"
-    keys.write_text(line("web", max_spend="0.00015", currency="CNY") + line("other"))
+    keys.write_text(line("web", **MONEY) + line("other"))
     providers = {"main": provider_at(upstream.url, models=["small"], prices=PRICES)}
     serve = {"keys": str(keys), "admission": {"in_flight": 1}}
     upstream.planned.clear()

@@ -211,7 +211,8 @@ def test_an_idempotency_key_is_bounded() -> None:
 
 def test_the_output_of_all_choices_counts() -> None:
     assert output_limit({"max_tokens": 5, "n": 3}) == 15
-    assert output_limit({"max_tokens": 5, "max_completion_tokens": 2}) == 2
+    assert output_limit({"max_tokens": 5, "max_completion_tokens": 2}) == 5
+    assert output_limit({"max_tokens": None, "max_completion_tokens": 2}) == 2
     assert output_limit({"n": 3}) is None
 
 
@@ -237,8 +238,23 @@ def test_pictures_are_estimated_by_their_number_and_not_by_their_bytes() -> None
 
 def test_tools_and_schemas_count() -> None:
     tool = {"type": "function", "function": {"name": "f", "description": "x" * 400}}
-    estimate = {name: chat_tokens({**CHAT, name: [tool]}) for name in ("tools", "other")}
-    assert estimate["tools"] > estimate["other"] + 90
+    estimate = {name: chat_tokens({**CHAT, name: [tool]}) for name in ("tools", "metadata")}
+    assert estimate["tools"] > estimate["metadata"] + 90
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        {"prediction": {"type": "content", "content": "x" * 4_000}},
+        {"some_new_field": "x" * 4_000},
+        {"messages": [{"role": "user", "content": {"text": "x" * 4_000}}]},
+        {"messages": [{"role": "assistant", "content": "a", "reasoning_content": "x" * 4_000}]},
+        {"messages": [{"role": "user", "content": [{"type": "file", "file": {"d": "x" * 4_000}}]}]},
+    ],
+    ids=["prediction", "unknown", "object", "reasoning", "file"],
+)
+def test_nothing_that_a_model_may_read_is_free(held: dict[str, Any]) -> None:
+    assert chat_tokens({**CHAT, **held}) >= 1_000
 
 
 def test_embeddings_are_estimated_together() -> None:
