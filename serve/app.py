@@ -25,6 +25,7 @@ from serve.ask.limiter_actor import RayPermits
 from serve.ask.limiter_host import Permits
 from serve.ask.settings import Provider, key_variable
 from serve.autoscaling import FEWEST, IN_FLIGHT, LOOK_BACK, MOST, Policy
+from serve.gateway.admission import most_visits
 from serve.gateway.app import build_app
 from serve.gateway.build import build_gateway
 from serve.gateway.keys import KeyRing
@@ -117,8 +118,7 @@ def application(
     settings: GatewaySettings, replicas: int | AutoscalingConfig = 1
 ) -> ray_serve.Application:
     """The application with so many replicas, or as many as the load asks for."""
-    admission = settings.serve.admission
-    most = admission.in_flight + admission.waiting + ASIDE
+    most = most_visits(settings.serve.admission) + ASIDE
     scale = "num_replicas" if isinstance(replicas, int) else "autoscaling_config"
     return _deployment.options(
         max_ongoing_requests=most,

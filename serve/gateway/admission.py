@@ -1,16 +1,19 @@
 """What one replica takes at most: requests in flight, requests that wait, and bytes of bodies.
 
     with admission.visit() as visit:                  # refused at once when full or about to end
-        body = await visit.read(headers, stream)      # refused when too long
+        body = await visit.read(headers, stream)      # refused when too long or too slow, or full
         async with admission.turn() as queued:        # in the order of arrival
             ...
 
 Only requests to models take a turn: what answers by itself (/healthz, /v1/models, /metrics) never
 waits behind a slow model.
 
-Invariant: never more than `in_flight` turns at once, `in_flight` + `waiting` visits and BODIES
-bodies of the full length; turns are given in the order in which they were asked for, and one who
-stops waiting leaves nothing behind.
+Those whose bodies are still coming are counted on their own. They may be as many as the others; one
+more takes the place of the one that lags furthest behind, so that slow ones keep nobody out.
+
+Invariant: never more than `in_flight` turns at once, `in_flight` + `waiting` visits whose bodies
+are here, as many whose bodies are not, and BODIES bodies of the full length; turns are given in the
+order in which they were asked for, and one who stops waiting leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -22,21 +25,23 @@ from collections.abc import AsyncIterable, Callable, Mapping
 from types import TracebackType
 from typing import Self
 
-from serve.gateway.errors import BadRequest, BodyTooLarge, Draining, Overloaded
+from serve.gateway.body import Body, GaveWay
+from serve.gateway.errors import Draining, Overloaded
 from serve.gateway.settings import AdmissionSettings
 
 BODIES = 16
 """Bodies of the full length that may be held at once; ordinary ones have a thousandth of it."""
-BODY_SECONDS = 60.0
-"""For a whole body to arrive."""
 LEAST_WAIT, MOST_WAIT = 1.0, 60.0
 """Seconds that one who is turned away is told to wait."""
 RECENT = 64
 """Turns that the pace is reckoned by."""
 DRAINING_SECONDS = 1.0
 """After which another replica answers."""
-_DIGITS = 15
-"""Of a Content-Length; more are no length of anything that there is."""
+
+
+def most_visits(settings: AdmissionSettings) -> int:
+    """Requests that are here at once at most, those whose bodies are still coming among them."""
+    return 2 * (settings.in_flight + settings.waiting)
 
 
 class Pace:
@@ -62,11 +67,13 @@ class Visit:
     """One request from its arrival to the last byte of its answer. Ends once, however often it is
     told to."""
 
-    __slots__ = ("_admission", "_bytes", "_open")
+    __slots__ = ("_admission", "_body", "_bytes", "_inside", "_open")
 
-    def __init__(self, admission: Admission) -> None:
+    def __init__(self, admission: Admission, body: Body) -> None:
         self._admission = admission
+        self._body = body
         self._bytes = 0
+        self._inside = False
         self._open = True
 
     def __enter__(self) -> Self:
@@ -82,14 +89,22 @@ class Visit:
 
     async def read(self, headers: Mapping[str, str], stream: AsyncIterable[bytes]) -> bytes:
         """The body, which counts as held until the visit ends. Raises BodyTooLarge, BadRequest
-        where it comes too slowly, Overloaded where too much is held already."""
-        return await read_body(headers, stream, self._admission.body_bytes, self._hold)
+        where it comes too slowly, Overloaded where too much is held or as many are here as may
+        be."""
+        door = self._admission
+        try:
+            body = await self._body.read(headers, stream, door.body_bytes, self._hold)
+        except GaveWay:
+            raise door.full() from None
+        door.come_in(self._body)
+        self._inside = True
+        return body
 
     def end(self) -> None:
         """The answer is sent, or will never be."""
         if self._open:
             self._open = False
-            self._admission.leave(self._bytes)
+            self._admission.leave(self._body, self._inside, self._bytes)
 
     def _hold(self, size: int) -> None:
         self._admission.hold(size)
@@ -146,9 +161,12 @@ class Admission:
         self.body_bytes = settings.body_bytes
         self._in_flight_most = settings.in_flight
         self._waiting_most = settings.waiting
+        self._visits_most = settings.in_flight + settings.waiting
         self._clock = clock
         self._pace = Pace()
-        self._visits = 0
+        self._here = 0
+        self._inside = 0
+        self._coming: dict[Body, None] = {}
         self._bytes = 0
         self._in_flight = 0
         self._waiting: OrderedDict[asyncio.Future[None], None] = OrderedDict()
@@ -172,17 +190,32 @@ class Admission:
         return self._draining
 
     def visit(self) -> Visit:
-        """A request arrives. Raises Draining, and Overloaded where as many are here as may be."""
+        """A request arrives, its body still to come. Raises Draining, and Overloaded where as many
+        are here as may be."""
         if self._draining:
             raise Draining(
                 "this replica is about to end; the next request goes to another one",
                 retry_after=DRAINING_SECONDS,
             )
-        if self._visits >= self._in_flight_most + self._waiting_most:
-            raise self._full()
-        self._visits += 1
+        if self._inside >= self._visits_most:
+            raise self.full()
+        now = self._clock()
+        if len(self._coming) >= self._visits_most:
+            slowest = max(self._coming, key=lambda body: body.behind(now))
+            del self._coming[slowest]
+            slowest.give_way()
+        body = Body(now)
+        self._coming[body] = None
+        self._here += 1
         self._empty.clear()
-        return Visit(self)
+        return Visit(self, body)
+
+    def come_in(self, body: Body) -> None:
+        """A body is here. Raises Overloaded where as many are here as may be."""
+        if self._inside >= self._visits_most:
+            raise self.full()
+        self._coming.pop(body, None)
+        self._inside += 1
 
     def turn(self) -> Turn:
         """A turn at the models, not waited for yet."""
@@ -196,17 +229,21 @@ class Admission:
         """Return when everybody has left."""
         await self._empty.wait()
 
-    def leave(self, size: int) -> None:
-        """A visit that held `size` bytes ends."""
-        self._visits -= 1
+    def leave(self, body: Body, inside: bool, size: int) -> None:
+        """A visit that held `size` bytes ends; `inside`: it had come in."""
+        if inside:
+            self._inside -= 1
+        else:
+            self._coming.pop(body, None)
         self._bytes -= size
-        if self._visits == 0:
+        self._here -= 1
+        if self._here == 0:
             self._empty.set()
 
     def hold(self, size: int) -> None:
         """A visit holds `size` bytes more. Raises Overloaded where too many are held."""
         if self._bytes + size > BODIES * self.body_bytes:
-            raise self._full()
+            raise self.full()
         self._bytes += size
 
     def acquire_now(self) -> bool:
@@ -220,7 +257,7 @@ class Admission:
     async def acquire(self) -> float:
         """Wait for a turn; see `Turn.begin`."""
         if len(self._waiting) >= self._waiting_most:
-            raise self._full()
+            raise self.full()
         since = self._clock()
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[waiter] = None
@@ -246,53 +283,10 @@ class Admission:
                 return
         self._in_flight -= 1
 
-    def _full(self) -> Overloaded:
+    def full(self) -> Overloaded:
+        """That nobody is let in any more, and for how long."""
         seconds = self._pace.seconds_for(len(self._waiting) + 1, self._clock())
         return Overloaded(
             "more requests are waiting here than this gateway takes; try again later",
             retry_after=seconds,
         )
-
-
-def _unbounded(size: int) -> None:
-    """What holds whatever it is given."""
-
-
-async def read_body(
-    headers: Mapping[str, str],
-    stream: AsyncIterable[bytes],
-    limit: int,
-    hold: Callable[[int], None] = _unbounded,
-) -> bytes:
-    """The bytes of `stream`, at most `limit`: told by Content-Length, and counted as they come.
-    `hold` is told of each part before it is kept, and may refuse it.
-
-    Raises BodyTooLarge, BadRequest where it takes more than BODY_SECONDS, and what `hold` raises.
-    """
-    told = headers.get("content-length", "")
-    if told.isdecimal() and (len(told) > _DIGITS or int(told) > limit):
-        raise _too_large(limit)
-    first, rest = b"", bytearray()
-    size = 0
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for part in stream:
-                size += len(part)
-                if size > limit:
-                    raise _too_large(limit)
-                hold(len(part))
-                if first:
-                    rest += part
-                else:
-                    first = part
-    except TimeoutError:
-        raise BadRequest(
-            f"the body did not arrive within {BODY_SECONDS:.0f} s", code="body_timeout"
-        ) from None
-    return first + rest if rest else first
-
-
-def _too_large(limit: int) -> BodyTooLarge:
-    return BodyTooLarge(
-        f"the body has more than {limit:,} bytes, the most this gateway takes; send less at once"
-    )

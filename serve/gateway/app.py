@@ -37,7 +37,7 @@ from serve.metrics.prometheus import CONTENT_TYPE
 
 VERSION = version("fupan")
 READ_SECONDS = 2.0
-"""Which a client has to take the rest of a stream when the time of its request is over: one that
+"""Which a client has to take the rest of an answer when the time of its request is over: one that
 does not read would hold its turn for ever."""
 _SHOWN = 200
 """Characters of a path in an error about it."""
@@ -166,11 +166,11 @@ class _Asked(_Endpoint):
         with self._gateway.visit() as visit:
             answer = await self._ask(client, visit)
             client.about = answer.about
+            left = self._gateway.seconds_left(client) + READ_SECONDS
             if isinstance(answer, Whole):
-                await client.send(200, answer.body, [JSON, *_marks(answer.about)])
+                await client.send(200, answer.body, [JSON, *_marks(answer.about)], left)
                 return
             try:
-                left = self._gateway.seconds_left(client) + READ_SECONDS
                 await client.send_stream(answer, _marks(answer.about), left)
             finally:
                 await answer.aclose()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from serve.gateway.contract import Answered, Call, Stream
@@ -21,6 +22,11 @@ RawHeaders = Iterable[tuple[bytes, bytes]]
 WATCH_SECONDS = 0.05
 """After which it is watched whether the client is still there: an answer that takes less costs no
 task to watch for it."""
+PIECE_BYTES = 64 * 2**10
+"""Of a whole answer that are given to the server at once: as many as it holds before it waits for
+the client (uvicorn's HIGH_WATER_LIMIT)."""
+LEAST_BYTES = 256 * 2**10
+"""Bytes a second that the client of a long answer has time for at least: 2 Mbit/s."""
 JSON = (b"content-type", b"application/json")
 _EVENTS = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -28,6 +34,15 @@ _EVENTS = (
     # nginx would hold events back otherwise.
     (b"x-accel-buffering", b"no"),
 )
+
+
+def connection_of(send: Send) -> asyncio.WriteTransport | None:
+    """The connection behind `send`, which ASGI does not give, where uvicorn's protocols made it and
+    nothing lies around it."""
+    # uvloop's transports are none of asyncio's classes.
+    connection: asyncio.WriteTransport | None
+    connection = getattr(getattr(send, "__self__", None), "transport", None)
+    return connection
 
 
 class ClientGone(Exception):
@@ -77,11 +92,26 @@ class Client:
         if self._watching is not None:
             self._watching.cancel()
 
-    async def send(self, status: int, body: bytes, headers: RawHeaders) -> None:
-        """A whole answer."""
+    async def send(
+        self, status: int, body: bytes, headers: RawHeaders, seconds: float = 0.0
+    ) -> None:
+        """A whole answer. Raises ClientGone where the client does not take a long one within
+        `seconds`, or at LEAST_BYTES a second."""
         length = (b"content-length", b"%d" % len(body))
         await self._begin(status, (length, *headers))
-        await self._send({"type": "http.response.body", "body": body})
+        if len(body) <= PIECE_BYTES:
+            await self._send({"type": "http.response.body", "body": body})
+            return
+        async with self._taking(max(seconds, len(body) / LEAST_BYTES)):
+            for start in range(0, len(body), PIECE_BYTES):
+                end = start + PIECE_BYTES
+                await self._send(
+                    {
+                        "type": "http.response.body",
+                        "body": body[start:end],
+                        "more_body": end < len(body),
+                    }
+                )
 
     async def send_error(self, error: GatewayError) -> None:
         """An error in OpenAI's form."""
@@ -95,15 +125,23 @@ class Client:
         events = aiter(stream.events)
         event = await anext(events, b"")
         await self._begin(200, (*_EVENTS, *headers))
+        async with self._taking(seconds):
+            while event:
+                await self._send({"type": "http.response.body", "body": event, "more_body": True})
+                event = await anext(events, b"")
+            await self._send({"type": "http.response.body", "body": b""})
+
+    @asynccontextmanager
+    async def _taking(self, seconds: float) -> AsyncIterator[None]:
+        """While the client takes an answer. Raises ClientGone where that lasts longer."""
         try:
             async with asyncio.timeout(seconds):
-                while event:
-                    await self._send(
-                        {"type": "http.response.body", "body": event, "more_body": True}
-                    )
-                    event = await anext(events, b"")
-                await self._send({"type": "http.response.body", "body": b""})
+                yield
         except TimeoutError:
+            connection = connection_of(self._send)
+            if connection is not None:
+                # Otherwise it is closed when the client has taken what was sent, which is never.
+                connection.abort()
             raise ClientGone from None
 
     async def _begin(self, status: int, headers: RawHeaders) -> None:

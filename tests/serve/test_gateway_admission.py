@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serve.gateway.admission import BODIES, MOST_WAIT, Admission, Pace, Turn, read_body
-from serve.gateway.errors import BodyTooLarge, Draining, Overloaded
+from serve.gateway.admission import BODIES, MOST_WAIT, Admission, Pace, Turn
+from serve.gateway.body import PART_BYTES
+from serve.gateway.errors import Draining, Overloaded
 from serve.gateway.settings import AdmissionSettings
 
 
@@ -18,11 +19,9 @@ def admission(in_flight: int = 2, waiting: int = 3, body_bytes: int = 100) -> Ad
     return Admission(AdmissionSettings(in_flight=in_flight, waiting=waiting, body_bytes=body_bytes))
 
 
-async def parts_of(*parts: bytes, endless: bool = False) -> AsyncIterator[bytes]:
+async def parts_of(*parts: bytes) -> AsyncIterator[bytes]:
     for part in parts:
         yield part
-    while endless:
-        yield b"x" * 10
 
 
 async def turns_of(door: Admission, count: int) -> list[Turn]:
@@ -110,12 +109,16 @@ def test_whatever_begins_ends_and_is_cancelled_nothing_is_left(
 async def test_visits_are_bounded_and_end_once() -> None:
     door = admission(in_flight=1, waiting=1)
     first, second = door.visit(), door.visit()
+    for visit in (first, second):
+        await visit.read({}, parts_of(b"x"))
     with pytest.raises(Overloaded):
         door.visit()
     first.end()
     first.end()
-    with door.visit(), pytest.raises(Overloaded):
-        door.visit()
+    with door.visit() as third:
+        await third.read({}, parts_of(b"x"))
+        with pytest.raises(Overloaded):
+            door.visit()
     second.end()
 
 
@@ -147,53 +150,55 @@ async def test_an_empty_one_is_drained_at_once() -> None:
         await door.drained()
 
 
-@pytest.mark.parametrize("length", ["101", "9" * 5_000])
-async def test_a_body_that_says_it_is_too_long_is_not_read(length: str) -> None:
-    stream = parts_of(b"x")
-    with pytest.raises(BodyTooLarge):
-        await read_body({"content-length": length}, stream, 100)
-    assert await anext(stream) == b"x"
-
-
-@pytest.mark.parametrize("headers", [{}, {"content-length": "5"}, {"content-length": "lies"}])
-async def test_a_body_that_turns_out_too_long_is_not_held(headers: dict[str, str]) -> None:
-    held: list[int] = []
-    with pytest.raises(BodyTooLarge, match="100 bytes"):
-        await read_body(headers, parts_of(endless=True), 100, held.append)
-    assert sum(held) == 100
-
-
-@given(st.lists(st.binary(max_size=30), max_size=8))
-@settings(max_examples=30, deadline=None)
-def test_a_body_is_what_was_sent_however_it_came(parts: list[bytes]) -> None:
-    whole = b"".join(parts)
-    read = read_body({}, parts_of(*parts), max(len(whole), 1))
-    assert asyncio.run(read) == whole
-
-
 async def test_all_bodies_together_are_bounded_and_given_back() -> None:
     door = admission(in_flight=100, body_bytes=10)
-    visits = [door.visit() for _ in range(BODIES + 1)]
-    for visit in visits[:-1]:
+    visits = [door.visit() for _ in range(BODIES + 2)]
+    for visit in visits[:-2]:
         await visit.read({}, parts_of(b"x" * 10))
     with pytest.raises(Overloaded):
-        await visits[-1].read({}, parts_of(b"x"))
+        await visits[-2].read({}, parts_of(b"x"))
     visits[0].end()
     assert await visits[-1].read({}, parts_of(b"x" * 10)) == b"x" * 10
 
 
-async def test_a_body_that_does_not_arrive_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("serve.gateway.admission.BODY_SECONDS", 0.01)
+async def test_bodies_that_come_slowly_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    limits = AdmissionSettings(in_flight=1, waiting=1, body_bytes=10 * PART_BYTES)
+    door = Admission(limits, clock=lambda: now[0])
+    more = asyncio.Event()
 
-    async def never() -> AsyncIterator[bytes]:
-        yield b"x"
-        await asyncio.Event().wait()
+    async def slow(size: int) -> AsyncIterator[bytes]:
+        yield b"x" * size
+        await more.wait()
+        yield b"y"
 
-    with pytest.raises(Exception, match="did not arrive") as refused:
-        await read_body({}, never(), 100)
-    assert getattr(refused.value, "code", None) == "body_timeout"
+    async def send(size: int) -> int:
+        with door.visit() as visit:
+            return len(await visit.read({}, slow(size)))
+
+    sent = [asyncio.create_task(send(size)) for size in (PART_BYTES, 1)]
+    await asyncio.sleep(0)
+    now[0] = 1.0
+    with door.visit() as another:
+        assert await another.read({}, parts_of(b"z")) == b"z"
+        with pytest.raises(Overloaded):
+            await sent[1]
+        more.set()
+        assert await sent[0] == PART_BYTES + 1, "it came faster"
+    async with asyncio.timeout(5):
+        await door.drained()
+
+
+async def test_who_sent_his_body_while_the_last_place_went_is_turned_away() -> None:
+    door = admission(in_flight=1, waiting=1)
+    with door.visit() as late, door.visit() as first:
+        await first.read({}, parts_of(b"x"))
+        with door.visit() as second:
+            await second.read({}, parts_of(b"x"))
+            with pytest.raises(Overloaded):
+                await late.read({}, parts_of(b"x"))
+    async with asyncio.timeout(5):
+        await door.drained()
 
 
 def test_the_wait_that_is_told_is_that_of_the_recent_pace() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -139,6 +141,19 @@ def test_who_does_not_fit_in_the_queue_is_turned_away(upstream: Upstream) -> Non
         assert [answer[:2] for answer in told] == [(503, "gateway_overloaded")] * 7
         assert all(wait >= 1 for _, _, wait in told)
         assert everybody_left(world)
+
+
+def test_bodies_that_come_slowly_keep_nobody_out(upstream: Upstream) -> None:
+    few = {"admission": {"in_flight": 2, "waiting": 2}}
+    with gateway_world({"main": upstream.url}, few) as world, ExitStack() as slow:
+        address = ("127.0.0.1", int(world.url.rpartition(":")[2]))
+        for _ in range(5):
+            connection = slow.enter_context(socket.create_connection(address, timeout=10))
+            connection.sendall(
+                b"POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\ncontent-length: 9\r\n\r\n{"
+            )
+        # One of them had to make room for another.
+        assert httpx.post(f"{world.base_url}/chat/completions", json=CHAT).status_code == 200
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -35,6 +36,9 @@ from tests.serve.scripted_upstream import (
 )
 
 CHAT = {"model": "simulated", "messages": [{"role": "user", "content": "Say hello."}]}
+EMBEDDINGS = orjson.dumps({"model": "simulated", "input": "x"})
+LONG = 12 * 2**20
+"""Bytes of an answer that no kernel buffers for one who does not read."""
 _SECONDS = 10.0
 
 
@@ -341,9 +345,40 @@ def test_a_client_that_does_not_read_its_stream_gives_its_turn_back(
             await response.write(said)
 
     with setting(timeout=0.5) as here:
+
+        def given_up(connection: socket.socket) -> None:
+            here.idle_after(here.upstream.wait_arrived)
+            until(lambda: not served(connection))
+
         here.upstream.planned.append(endless)
-        body = orjson.dumps({**CHAT, "stream": True})
-        here.leave(body, lambda _: here.idle_after(here.upstream.wait_arrived))
+        here.leave(orjson.dumps({**CHAT, "stream": True}), given_up)
+
+
+def test_a_client_that_does_not_read_a_long_answer_stays_a_visitor_for_its_time_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer = {"data": [{"embedding": "x" * LONG}]}
+    with setting() as here:
+        here.upstream.planned.append(answered(answer))
+        assert here.http.post("/embeddings", content=EMBEDDINGS).json() == answer
+        timeout = here.world.gateway.settings.serve.timeout
+        monkeypatch.setattr("serve.gateway.app.READ_SECONDS", -timeout)
+        monkeypatch.setattr("serve.gateway.client.LEAST_BYTES", LONG * 4)
+
+        def given_up(connection: socket.socket) -> None:
+            begun = connection.recv(1)
+            visits = here.world.gateway.admission.drained()
+            with pytest.raises(TimeoutError):
+                here.world.run(asyncio.wait_for(visits, 0.05))
+            assert served(connection)
+            here.idle()
+            until(lambda: not served(connection))
+            while more := connection.recv(2**20):
+                begun += more
+            assert len(begun) < LONG
+
+        here.upstream.planned.append(answered(answer))
+        here.leave(EMBEDDINGS, given_up, "/v1/embeddings")
 
 
 def test_a_request_whose_time_is_over_before_its_turn_is_turned_away() -> None:
@@ -407,6 +442,16 @@ def test_clients_that_leave_take_nobody_elses_turn_with_them() -> None:
             thread.join(_SECONDS)
         assert [answer.status_code for answer in answers] == [200, 200]
         here.idle()
+
+
+def served(connection: socket.socket) -> bool:
+    """Whether the gateway's end of a connection is open still, whatever it holds."""
+    ends = [connection.getpeername()[1], connection.getsockname()[1]]
+    for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
+        _, here, there, state, *_ = line.split()
+        if [int(end.rpartition(":")[2], 16) for end in (here, there)] == ends:
+            return state == "01"  # established
+    return False
 
 
 def wait_waiting(here: Setting, count: int) -> None:
