@@ -77,15 +77,15 @@ class RedisStore:
         except RedisAway:
             return None
 
-    async def set(self, key: bytes, value: bytes, ttl: float) -> None:
+    async def set(self, key: bytes, value: bytes, ttl: float) -> bool:
         """See `Store.set`. What Redis does not take, this replica keeps for as long."""
         if ttl <= 0:
-            return
+            return True
         if len(value) > LARGEST_BYTES:
             # What others read there is over all the same.
             await self.delete(key)
             self._ahead.put(key, value, ttl)
-            return
+            return False
         until = self._clock() + ttl
         try:
             await self._write(key, value, ttl)
@@ -95,6 +95,7 @@ class RedisStore:
         else:
             self._owed.pop(key, None)
             self._ahead.put(key, value, min(ttl, AHEAD_SECONDS))
+        return True
 
     async def add(self, key: bytes, value: bytes, ttl: float) -> bool:
         """See `Store.add`; without Redis one of this replica alone gets it."""
