@@ -42,7 +42,7 @@ from serve.gateway.settings import GatewaySettings
 from serve.gateway.tasks import TASK_HEADER, task_named, tasks_of
 from serve.gateway.upstream import Upstream
 from serve.metrics import Metrics
-from serve.metrics.families import IN_FLIGHT, RECHECKS, WAITING
+from serve.metrics.families import IN_FLIGHT, KEYS_UNUSABLE, RECHECKS, WAITING
 
 NOBODY = Caller()
 CLIENT_LEFT = 499
@@ -81,6 +81,7 @@ class Gateway:
             metrics.watch(IN_FLIGHT, lambda: {(): self.admission.in_flight})
             metrics.watch(WAITING, lambda: {(): self.admission.waiting})
             metrics.watch(RECHECKS, self._recall.checked)
+            metrics.watch(KEYS_UNUSABLE, lambda: {(): float(keys.problem is not None)})
         self._tasks = tasks_of(settings.serve.tasks)
         self._started = False
 

@@ -212,6 +212,7 @@ class KeyRing:
     @property
     def problem(self) -> str | None:
         """What is wrong with the file as it is now, while the keys of the last good one hold."""
+        self._look_where_due()
         return self._problem
 
     def __len__(self) -> int:
@@ -222,8 +223,7 @@ class KeyRing:
         NotAuthorized."""
         if self.open:
             return None
-        if self._file is not None and self._clock() >= self._look_at:
-            self._look()
+        self._look_where_due()
         scheme, _, key = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not key:
             raise NotAuthorized(
@@ -234,8 +234,10 @@ class KeyRing:
             raise NotAuthorized("this API key is not known here, or not any more")
         return found
 
-    def _look(self) -> None:
+    def _look_where_due(self) -> None:
         """Read the file again if it changed; keep what was good in it where it is bad now."""
+        if self._file is None or self._clock() < self._look_at:
+            return
         self._look_at = self._clock() + LOOK_SECONDS
         try:
             self._read()

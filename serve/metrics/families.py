@@ -136,9 +136,14 @@ RECHECKS = Family(
 )
 IN_FLIGHT = Family("fupan_requests_in_flight", "Requests that have a turn.", "gauge")
 WAITING = Family("fupan_requests_waiting", "Requests that wait for a turn.", "gauge")
+KEYS_UNUSABLE = Family(
+    "fupan_keys_file_unusable",
+    "1 while the file of API keys cannot be read or makes no sense: the last good keys hold.",
+    "gauge",
+)
 
 FAMILIES: Final = (
     *(REQUESTS, SECONDS, GATEWAY, QUEUE, SERIALISE, FIRST_BYTE, LAST_BYTE, TTFT, TPOT),
     *(RETRIES, TOKENS, COST, CACHE, CUT, TASKS, TENANT_REQUESTS, TENANT_TOKENS, TENANT_COST),
-    *(RECHECKS, IN_FLIGHT, WAITING),
+    *(RECHECKS, IN_FLIGHT, WAITING, KEYS_UNUSABLE),
 )

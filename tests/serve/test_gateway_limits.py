@@ -263,6 +263,10 @@ def test_a_revoked_key_ends_without_a_restart(
         keys.write_text(line("other"))
         assert code(chat(http, "web")) == (401, "invalid_api_key")
         assert chat(http, "other").status_code == 200
+        assert "fupan_keys_file_unusable 0" in http.get("/metrics").text
+        keys.write_text("- {")
+        assert "fupan_keys_file_unusable 1" in http.get("/metrics").text
+        assert chat(http, "other").status_code == 200
 
 
 def test_what_was_spent_is_spent_after_a_restart(upstream: Upstream, tmp_path: Path) -> None:
