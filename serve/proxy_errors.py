@@ -1,4 +1,5 @@
-"""What a client sees where no replica of the gateway answers it: OpenAI's error form.
+"""What a client sees where no replica of the gateway answers it: OpenAI's error form; and the end
+of one that takes no answer.
 
 Invariant: what a replica said passes unchanged, and so does what is not OpenAI's protocol. Of its
 own Ray Serve's proxy speaks plain text: "Path not found" while the gateway starts or ends, "Request
@@ -11,15 +12,20 @@ RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH=serve.proxy_errors:middlewares.
 
 from __future__ import annotations
 
+import socket
+
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from serve.gateway.client import connection_of
 from serve.gateway.errors import Draining, GatewayError, Overloaded, ReplicaLost
 
 IMPORT_PATH = "serve.proxy_errors:middlewares"
 PREFIX = "/v1/"
 """Paths of OpenAI's protocol."""
 
+TAKE_SECONDS = 60.0
+"""For which a client may take nothing of what it is sent: the proxy itself waits for ever."""
 _ABSENT = Draining("The gateway is starting or ending. Send the request again.", retry_after=1)
 _FULL = Overloaded("More requests wait than the gateway takes. Send it again.", retry_after=1)
 _LOST = ReplicaLost("The gateway's process that was answering this request ended. Send it again.")
@@ -43,9 +49,19 @@ class OwnWords:
         if scope["type"] != "http" or not scope["path"].startswith(PREFIX):
             await self._app(scope, receive, send)
             return
+        _bound(send)
         answer = _Answer(send)
         await self._app(scope, receive, answer.pass_on)
         await answer.end(scope)
+
+
+def _bound(send: Send) -> None:
+    """Let the kernel end the connection of a client that takes nothing for TAKE_SECONDS; only
+    Linux's can."""
+    connection = connection_of(send)
+    if connection is not None and hasattr(socket, "TCP_USER_TIMEOUT"):
+        taking = connection.get_extra_info("socket")
+        taking.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(TAKE_SECONDS * 1_000))
 
 
 class _Answer:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import httpx
 import pytest
+import uvicorn
+import uvloop
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serve.proxy_errors import middlewares
@@ -84,3 +88,43 @@ async def test_what_an_application_says_passes_unchanged(
         answer = await asked.get(path)
     assert answer.status_code == messages[0]["status"]
     assert answer.content == b"".join(message["body"] for message in messages[1:])
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux's kernel can")
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_a_client_that_takes_nothing_is_left(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("serve.proxy_errors.TAKE_SECONDS", 0.2)
+
+    async def run() -> None:
+        left = asyncio.Event()
+
+        async def endless(scope: Scope, receive: Receive, send: Send) -> None:
+            async def watch() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                left.set()
+
+            watching = asyncio.create_task(watch())
+            await send(start(200, EVENTS))
+            while not left.is_set():
+                await send(body(b"x" * 2**16, more=True))
+            await watching
+
+        (middleware,) = middlewares()
+        app = middleware.cls(endless, *middleware.args, **middleware.kwargs)
+        config = uvicorn.Config(app, log_level="critical", lifespan="off")
+        server = uvicorn.Server(config)
+        with socket.socket() as listening:
+            listening.bind(("127.0.0.1", 0))
+            listening.listen()
+            serving = asyncio.create_task(server.serve([listening]))
+            with socket.create_connection(listening.getsockname()) as client:
+                client.sendall(b"GET /v1/x HTTP/1.1\r\nhost: gateway\r\n\r\n")
+                async with asyncio.timeout(10):
+                    await left.wait()
+            server.should_exit = True
+            await serving
+
+    factory = uvloop.new_event_loop if loop == "uvloop" else asyncio.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(run())
