@@ -1,8 +1,9 @@
 """One meter for all replicas of a cluster: a named actor, and the client to it.
 
-While one call to the actor is under way, what begins meanwhile collects and goes together in the
-next one, and what has ended goes along with it, or alone a moment later; the actor writes each of
-these down in one transaction.
+A replica holds a slice of what a busy key may use and lets requests go by it (see `share`); four
+letters a second tell what was used and turn the slice over. A request that finds no slice asks with
+a letter of its own, together with all that come while one is under way. The actor writes down in
+one transaction what comes in one call.
 
 Invariant: the actor lives on the head of the cluster, where its journal is, and one that replaces
 it goes on where it ended: a call that its death interrupts is repeated under the same tickets and
@@ -13,9 +14,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
+import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+import uuid
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -23,79 +26,51 @@ from typing import Any
 import ray
 from ray.exceptions import RayActorError, RayError
 
-from serve.gateway.errors import GatewayError, Overloaded
+from serve.gateway.errors import GatewayError
 from serve.gateway.keys import KeyRecord
-from serve.gateway.meter import LAZY_SECONDS
-from serve.gateway.meter_host import MeterHost, uncounted
+from serve.gateway.meter_host import uncounted
+from serve.gateway.share import Share, Waiter
+from serve.gateway.slice_host import SliceHost
+from serve.gateway.slices import Asked, Renewal, Renewed
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Part of the actor's name: raised when clients and actors of two versions cannot talk."""
 NAMESPACE = "fupan"
 HEAD = {"node:__internal_head__": 0.001}
 """What Ray gives to the head of a cluster alone."""
-MOST_AT_ONCE = 1_000
-"""Begun and ended requests in one call: about ten milliseconds of the actor's time."""
+MOST_AT_ONCE = 200
+"""Letters, of a key each, in one call: about ten milliseconds of the actor's time."""
+TOGETHER_SECONDS = 0.02
+"""What is due so soon goes along with a letter that is sent anyway."""
 LOST_SECONDS = 10.0
 """How long a lost actor is looked for before clients are told; a restart takes a second or two."""
 LOST_PAUSE_SECONDS = 0.2
 IDLE_SECONDS = 600.0
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
-    """See `Meter.begin`."""
-
-    key: KeyRecord
-    ticket: str
-    tokens: int
-    worst: Decimal | None
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """See `Meter.end`. `unsent`: the request never went, and counts for nothing."""
-
-    ticket: str
-    tokens: int | None = None
-    cost: Decimal | None = None
-    unsent: bool = False
-
-
 class MeterActor:
-    """Hosts one `MeterHost`. It ends itself `idle_seconds` after its last use."""
+    """Hosts one `SliceHost`. It ends itself `idle_seconds` after its last use."""
 
     def __init__(self, state: str, idle_seconds: float = IDLE_SECONDS) -> None:
-        self._host = MeterHost(Path(state), time.monotonic, time.time)
+        self._host = SliceHost(Path(state), time.monotonic, time.time)
         self._idle_seconds = idle_seconds
         self._used_at = time.monotonic()
         self._watching = asyncio.get_running_loop().create_task(self._watch())
 
-    async def take(self, calls: Sequence[Begin | End]) -> list[GatewayError | None]:
-        """Count `calls` in their order, and write them down; why each may not be."""
+    async def take(self, letters: Sequence[Renewal]) -> list[Renewed | GatewayError]:
+        """Hear `letters` in their order, and write them down; an error: it was not heard."""
         self._used_at = time.monotonic()
-        told: list[GatewayError | None] = []
-        to_be_written: list[int] = []
-        for place, call in enumerate(calls):
-            refused: GatewayError | None = None
-            if isinstance(call, End):
-                self._end(call)
-            else:
-                try:
-                    if self._host.begin(call.key, call.ticket, call.tokens, call.worst):
-                        to_be_written.append(place)
-                except GatewayError as error:
-                    refused = error
-            told.append(refused)
-        if (failed := self._host.write()) is not None:
-            for place in to_be_written:
-                told[place] = failed
+        told: list[Renewed | GatewayError] = []
+        for letter in letters:
+            try:
+                told.append(self._host.renew(letter))
+            except GatewayError as error:
+                told.append(error)
+        if self._host.write() is not None:
+            told = [
+                self._host.told(letter) or one for letter, one in zip(letters, told, strict=True)
+            ]
         return told
-
-    def _end(self, call: End) -> None:
-        if call.unsent:
-            self._host.withdraw(call.ticket)
-        else:
-            self._host.end(call.ticket, call.tokens, call.cost)
 
     async def _watch(self) -> None:
         """End when unused."""
@@ -116,25 +91,36 @@ class RayMeter:
         self._state = str(state.absolute())
         self._idle_seconds = idle_seconds
         self._actor = self._get_or_create()
-        self._queue: list[tuple[Begin | End, asyncio.Future[GatewayError | None] | None]] = []
+        self._name = uuid.uuid4().hex
+        self._shares: dict[str, tuple[KeyRecord, Share]] = {}
+        self._closed: list[tuple[KeyRecord, Share]] = []
+        self._made = itertools.count()
         self._sending: asyncio.Task[None] | None = None
         self._later: asyncio.TimerHandle | None = None
+        self._later_at = math.inf
 
     async def begin(self, key: KeyRecord, ticket: str, tokens: int, worst: Decimal | None) -> None:
         """See `Meter.begin`."""
         if not key.limited:
             return
-        waiter: asyncio.Future[GatewayError | None] = asyncio.get_running_loop().create_future()
-        self._send(Begin(key, ticket, tokens, worst), waiter)
+        asked = Asked(tokens, worst)
+        share = self._share(key)
+        if share.begin(key, ticket, asked, time.monotonic()):
+            return
+        future: asyncio.Future[GatewayError | None] = asyncio.get_running_loop().create_future()
+        waiter = Waiter(ticket, tokens, worst, lambda refused: _resolve(future, refused))
+        share.wait(waiter)
+        self._start()
         try:
-            refused = await waiter
+            refused = await future
         except asyncio.CancelledError:
-            self._send(End(ticket, unsent=True))
+            for _, each in self._all():
+                each.leave(waiter)
+                # It may have been let go in the moment in which it was given up.
+                each.withdraw(ticket, time.monotonic())
+                self._wait_until(each.due_at())
             raise
         if refused is not None:
-            if isinstance(refused, Overloaded):
-                # One who did not answer in time may yet let it go.
-                self._send(End(ticket, unsent=True))
             raise refused
 
     async def end(
@@ -142,63 +128,108 @@ class RayMeter:
     ) -> None:
         """See `Meter.end`. Nobody waits until the actor knows it: one that never does counts the
         request in full."""
-        if key.limited:
-            self._send(End(ticket, tokens, cost))
+        if not key.limited:
+            return
+        for _, share in self._of(key.name):
+            if share.end(ticket, tokens, cost, time.monotonic()):
+                self._wait_until(share.due_at())
+                return
 
     async def aclose(self) -> None:
         """See `Meter.aclose`. The actor goes on for the other replicas."""
-        while self._queue:
-            self._start()
+        heard = True
+        while heard and any(share.unsaid for _, share in self._all()):
             if self._sending is not None:
                 await self._sending
-        if self._sending is not None:
-            await self._sending
+            heard = await self._send([one for one in self._all() if one[1].unsaid], ending=True)
+        self._wait_until(math.inf)
 
-    def _send(
-        self, call: Begin | End, waiter: asyncio.Future[GatewayError | None] | None = None
-    ) -> None:
-        self._queue.append((call, waiter))
-        if waiter is not None:
-            self._start()
-        else:
-            self._start_later()
+    def _share(self, key: KeyRecord) -> Share:
+        """That of the key, under its present limits."""
+        known = self._shares.get(key.name)
+        if known is not None and known[0] is key:
+            return known[1]
+        share = Share(f"{self._name}-{next(self._made)}") if known is None else known[1]
+        self._shares[key.name] = key, share
+        return share
+
+    def _of(self, name: str) -> Iterator[tuple[KeyRecord, Share]]:
+        """The shares of the key of that name."""
+        if (present := self._shares.get(name)) is not None:
+            yield present
+        yield from (one for one in self._closed if one[0].name == name)
+
+    def _all(self) -> list[tuple[KeyRecord, Share]]:
+        return [*self._shares.values(), *self._closed]
 
     def _start(self) -> None:
-        if self._later is not None:
-            self._later.cancel()
-            self._later = None
         if self._sending is None or self._sending.done():
             self._sending = asyncio.get_running_loop().create_task(self._send_all())
 
-    def _start_later(self) -> None:
-        if self._later is None:
-            self._later = asyncio.get_running_loop().call_later(LAZY_SECONDS, self._start)
+    def _wait_until(self, at: float) -> None:
+        """Send at that time, or sooner where there is a reason; infinity: not at all."""
+        if self._later is not None:
+            if at < math.inf and self._later_at <= at:
+                return
+            self._later.cancel()
+            self._later = None
+        if at < math.inf:
+            delay = max(0.0, at - time.monotonic())
+            self._later = asyncio.get_running_loop().call_later(delay, self._on_time)
+            self._later_at = at
+
+    def _on_time(self) -> None:
+        self._later = None
+        self._start()
 
     async def _send_all(self) -> None:
-        waited_for = True
-        while self._queue and waited_for:
-            batch, self._queue = self._queue[:MOST_AT_ONCE], self._queue[MOST_AT_ONCE:]
-            told = await self._told([call for call, _ in batch])
-            for (_, waiter), refused in zip(batch, told, strict=True):
-                if waiter is not None and not waiter.done():
-                    waiter.set_result(refused)
-            waited_for = any(waiter is not None for _, waiter in self._queue)
-        if self._queue:
-            self._start_later()
+        """Send for as long as anything is due."""
+        while due := self._due():
+            await self._send(due)
+        self._wait_until(min((share.due_at() for _, share in self._all()), default=math.inf))
 
-    async def _told(self, calls: list[Begin | End]) -> list[GatewayError | None]:
+    def _due(self) -> list[tuple[KeyRecord, Share]]:
+        soon = time.monotonic() + TOGETHER_SECONDS
+        return [one for one in self._all() if one[1].due_at() <= soon][:MOST_AT_ONCE]
+
+    async def _send(self, shares: list[tuple[KeyRecord, Share]], ending: bool = False) -> bool:
+        """A letter of each; whether all were heard."""
+        now = time.monotonic()
+        letters = [share.letter(key, now, ending) for key, share in shares]
+        told = await self._told(letters)
+        now = time.monotonic()
+        for (key, share), letter, one in zip(shares, letters, told, strict=True):
+            if isinstance(one, GatewayError):
+                share.unheard(one, now)
+            else:
+                self._hear(key, share, letter, one)
+        return not any(isinstance(one, GatewayError) for one in told)
+
+    def _hear(self, key: KeyRecord, share: Share, letter: Renewal, told: Renewed) -> None:
+        moved = share.hear(key, letter, told, time.monotonic())
+        present = self._shares.get(key.name)
+        if (share.closed or share.over) and present is not None and present[1] is share:
+            del self._shares[key.name]
+            if share.closed:
+                self._closed.append((key, share))
+        if share.over:
+            self._closed = [one for one in self._closed if one[1] is not share]
+        for waiter in moved:
+            self._share(key).wait(waiter)
+
+    async def _told(self, letters: list[Renewal]) -> list[Renewed | GatewayError]:
         """What the actor, or the one that replaces it, answers."""
         until = time.monotonic() + LOST_SECONDS
         while True:
             try:
                 async with asyncio.timeout(until - time.monotonic()):
-                    told: list[GatewayError | None] = await self._actor.take.remote(calls)
+                    told: list[Renewed | GatewayError] = await self._actor.take.remote(letters)
                 return told
             except RayActorError as error:
                 if time.monotonic() >= until:
-                    return [uncounted(error)] * len(calls)
+                    return [uncounted(error)] * len(letters)
             except (RayError, TimeoutError) as error:
-                return [uncounted(error)] * len(calls)
+                return [uncounted(error)] * len(letters)
             await asyncio.sleep(LOST_PAUSE_SECONDS)
             self._actor = await asyncio.to_thread(self._get_or_create)
 
@@ -216,3 +247,10 @@ class RayMeter:
             max_task_retries=-1,
         )
         return actor.remote(self._state, self._idle_seconds)
+
+
+def _resolve(future: asyncio.Future[GatewayError | None], refused: GatewayError | None) -> bool:
+    if future.done():
+        return False
+    future.set_result(refused)
+    return True

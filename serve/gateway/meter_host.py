@@ -43,7 +43,7 @@ def uncounted(error: object) -> Overloaded:
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
+class Opened:
     """A request in flight. `account`: None where its key has no limit of money."""
 
     key: str
@@ -63,7 +63,7 @@ class MeterHost:
         self._journal: MeterJournal | None = None
         self._rates: dict[str, KeyRates] = {}
         self._purses: dict[Account, Purse] = {}
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, Opened] = {}
         self._changes: list[Began | Ended] = []
         self._problem = ""
         self._try_at = clock()
@@ -88,18 +88,10 @@ class MeterHost:
             return self.unwritten
         now = self._clock()
         self._expire(now)
-        if purse is not None:
-            self._check_money(key, purse, worst)
         rates = self._rates_of(key, now)
-        if (wait := rates.wait(tokens, now)) is not None:
-            which, seconds = wait
-            raise KeyRateLimited(
-                f"this API key may use {rates.limit(which):,g} {which} per minute; try again in "
-                f"{math.ceil(seconds)} s",
-                retry_after=seconds,
-            )
+        self._check(key, purse, rates, tokens, worst, now)
         rates.take(tokens, now)
-        self._open[ticket] = _Open(key.name, tokens, now, account)
+        self._open[ticket] = Opened(key.name, tokens, now, account)
         if account is None or purse is None or worst is None:
             return False
         purse.hold(ticket, worst)
@@ -140,12 +132,17 @@ class MeterHost:
         try:
             self._journal.write(changes)
         except sqlite3.Error as error:
-            self._changes = [one for one in changes if isinstance(one, Ended)]
             for one in changes:
-                if isinstance(one, Began):
-                    self.withdraw(one.ticket)
+                if isinstance(one, Ended):
+                    self._changes.append(one)
+                else:
+                    self._undo(one, error)
             return uncounted(error)
         return None
+
+    def _undo(self, change: Began, error: object) -> None:
+        """What began cannot be written down."""
+        self.withdraw(change.ticket)
 
     def close(self) -> None:
         """Write down what has changed, and close the journal."""
@@ -153,6 +150,26 @@ class MeterHost:
         if self._journal is not None:
             self._journal.close()
             self._journal = None
+
+    def _check(
+        self,
+        key: KeyRecord,
+        purse: Purse | None,
+        rates: KeyRates,
+        tokens: int,
+        worst: Decimal | None,
+        now: float,
+    ) -> None:
+        """Raise where a request may not go."""
+        if purse is not None:
+            self._check_money(key, purse, worst)
+        if (wait := rates.wait(tokens, now)) is not None:
+            which, seconds = wait
+            raise KeyRateLimited(
+                f"this API key may use {rates.limit(which):,g} {which} per minute; try again in "
+                f"{math.ceil(seconds)} s",
+                retry_after=seconds,
+            )
 
     def _check_money(self, key: KeyRecord, purse: Purse, worst: Decimal | None) -> None:
         """Raise where a request that may cost `worst` may not go."""
@@ -218,7 +235,7 @@ class MeterHost:
         self._purses = purses
         for ticket, account, worst in held:
             purses.setdefault(account, Purse()).hold(ticket, worst)
-            self._open[ticket] = _Open(account.key, 0, now, account)
+            self._open[ticket] = Opened(account.key, 0, now, account)
         return journal
 
     def _rates_of(self, key: KeyRecord, now: float) -> KeyRates:

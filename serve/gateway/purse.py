@@ -56,6 +56,11 @@ class Purse:
         self.held[ticket] = worst
         self.reserved += worst
 
+    def hold_more(self, ticket: str, worst: Decimal) -> None:
+        """Another request goes by the ticket."""
+        self.held[ticket] += worst
+        self.reserved += worst
+
     def settle(self, ticket: str, cost: Decimal | None) -> Decimal:
         """The request has ended; what it counts for. None: nobody knows what it cost."""
         worst = self.held.pop(ticket)
