@@ -93,8 +93,12 @@ class Attempts:
             if response is not None:
                 response.close()
             kind: OutcomeKind = "rejected" if written else "unsent"
-            if trial.late() and trial.had_its_time(self._clock()):
-                kind = "timed_out"
+            if trial.late():
+                now = self._clock()
+                if trial.had_its_time(now):
+                    kind = "timed_out"
+                else:
+                    self._usual.note_cut_off(trial.call, target.model, now - trial.asked_at)
             self._gate.leave_soon(lease, Outcome(kind))
             raise
 

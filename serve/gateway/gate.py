@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 from collections.abc import Callable
 from typing import Final
@@ -54,16 +55,21 @@ class Gate:
         self._paused_until = 0.0
         self._random = random.Random()
 
-    async def enter(self, trial: Trial, tokens: int, needed: float, others: bool) -> Lease:
-        """The permit to send about `tokens`, with at least the seconds `needed` left for the
-        answer. Raises BreakerOpen, LimiterLost, NoPermit, and RateLimited where the provider wants
-        to be left alone for longer than that."""
+    def patience(self, trial: Trial) -> float:
+        """Seconds of the rest of a request's time that permits are waited for where somebody else
+        can be asked."""
+        return min(PERMIT_SECONDS, (trial.deadline - self._clock()) * PERMIT_SHARE)
+
+    async def enter(
+        self, trial: Trial, tokens: int, needed: float, patience: float = math.inf
+    ) -> Lease:
+        """The permit to send about `tokens`, within `patience` seconds and with at least the
+        seconds `needed` left for the answer. Raises BreakerOpen, LimiterLost, NoPermit, and
+        RateLimited where the provider wants to be left alone for longer than that."""
         trial.phase = "permit"
         asked_at = self._clock()
         left = trial.deadline - asked_at
-        most = left - needed
-        if others:
-            most = min(most, PERMIT_SECONDS, left * PERMIT_SHARE)
+        most = min(left - needed, patience)
         if self._paused_until > asked_at + most:
             wait = self._paused_until - asked_at
             raise RateLimited(f"asked to wait {wait:.0f} s", retry_after=wait)

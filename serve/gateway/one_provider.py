@@ -6,6 +6,7 @@ PAUSES says where somebody else can be asked.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -48,9 +49,12 @@ class OneProvider:
         trial.target = target
         call = trial.call
         tries = 0
+        patience = self.gate.patience(trial) + trial.about.queued if others else math.inf
         while True:
             tokens = self._outgoing.tokens(call, target.model)
-            lease = await self.gate.enter(trial, tokens, self.needed(call, target), others)
+            lease = await self.gate.enter(
+                trial, tokens, self.needed(call, target), patience - trial.about.queued
+            )
             try:
                 return await self._attempts.one(trial, target, lease)
             except Unsupported as error:

@@ -23,6 +23,9 @@ ENOUGH: Final = 5
 """With fewer of them nothing is known."""
 MARGIN: Final = 1.1
 """On top of what three of four answers took at most."""
+CUT_OFF: Final = 2.0
+"""An answer that was not there in time is taken to need so many times the seconds that it had: with
+less, a queue in which everybody is served too late would go on for long."""
 
 Phase = Literal["permit", "provider", "retry"]
 
@@ -60,16 +63,22 @@ class Usual:
     def note(self, call: Call, model: str, seconds: float) -> None:
         """An answer took so long: until its end, or to its first event if it is a stream, whose
         pieces are of use as they come."""
-        kind = _kind(call, model)
-        recent = self._recent.setdefault(kind, deque(maxlen=RECENT))
-        recent.append(seconds)
-        if len(recent) >= ENOUGH:
-            self._usual[kind] = MARGIN * sorted(recent)[len(recent) * 3 // 4]
+        self._note(_kind(call, model), seconds)
+
+    def note_cut_off(self, call: Call, model: str, seconds: float) -> None:
+        """There was none after so long, since it was asked for too late."""
+        self._note(_kind(call, model), CUT_OFF * seconds)
 
     def seconds(self, call: Call, model: str) -> float:
         """What an answer to `call` needs; 0 where it is not known. Never more than a request has
         that waited for a quarter of its time: others of its kind may be much longer."""
         return min(self._usual.get(_kind(call, model), 0.0), MOST * call.timeout)
+
+    def _note(self, kind: Hashable, seconds: float) -> None:
+        recent = self._recent.setdefault(kind, deque(maxlen=RECENT))
+        recent.append(seconds)
+        if len(recent) >= ENOUGH:
+            self._usual[kind] = MARGIN * sorted(recent)[len(recent) * 3 // 4]
 
 
 def _kind(call: Call, model: str) -> Hashable:
