@@ -154,11 +154,14 @@ class RedisAnswers:
     def prune(self, before: float) -> Pruned:
         """See `Answers.prune`."""
         limit, answers = whole_seconds(before), 0
-        while old := self.do(lambda redis: older(redis, limit)):
+        last: list[tuple[bytes, float]] = []
+        # What cannot be forgotten would come again and again.
+        while (old := self.do(lambda redis: older(redis, limit))) and old != last:
             answers += self.forget(old)
+            last = old
         return Pruned(answers, self.do(lambda redis: forget_learned(redis, limit)))
 
-    def forget(self, some: Sequence[tuple[str, int]]) -> int:
+    def forget(self, some: Sequence[tuple[bytes | str, float]]) -> int:
         """See `answers_redis_layout.forget`."""
         return self.do(lambda redis: forget(redis, some))
 
@@ -172,6 +175,7 @@ class RedisAnswers:
         pause, most = PAUSES
         patience = min(patience, self._patience)
         while True:
+            began = time.monotonic()
             try:
                 if not self._checked:
                     check(self.redis)
@@ -181,8 +185,8 @@ class RedisAnswers:
                 words = f"{_words(error)} ({PASSWORD} holds its password, on each node)"
                 raise StoreRefused(f"{self.at} refuses: {words}") from None
             except (Disconnected, TimedOut, BusyLoadingError) as error:
-                now = time.monotonic()
-                self._away_since = self._away_since or now
+                # A Redis that hangs has been away since it was asked, not since it was given up.
+                now, self._away_since = time.monotonic(), self._away_since or began
                 # It may come back without what it held, or another one in its place.
                 self._checked = False
                 if now - self._away_since >= patience:

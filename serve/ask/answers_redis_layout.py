@@ -8,6 +8,8 @@ together.
     fupan:v1:answer:<hex>     one answer, as bytes; goes by itself where answers are kept for a time
     fupan:v1:ages             key (hexadecimal) -> when it was stored, seconds since the epoch
     fupan:v1:learned          name -> when it was kept, a space, the bytes
+
+What others wrote there is left as it is, and told by its key where it cannot be understood.
 """
 
 from __future__ import annotations
@@ -53,31 +55,67 @@ end
 return gone
 """
 """Answers by key and age: one that was stored anew meanwhile stays."""
+LAST_MOMENT = 253_402_300_799
+"""The end of the year 9999, seconds since the epoch: no answer was stored later."""
 META_BYTES = orjson.dumps({"application": APPLICATION, "version": VERSION})
 
 
 def entry_of(found: bytes) -> tuple[int, bytes]:
-    """When something was kept, and its bytes, of an entry of `LEARNED`."""
+    """When something was kept, and its bytes, of an entry of `LEARNED`. Raises ForeignFile."""
     at, _, value = found.partition(b" ")
-    return int(at), value
+    try:
+        return moment_of(int(at), LEARNED), value
+    except ValueError:
+        raise _foreign(LEARNED, f"holds {found[:20]!r}") from None
+
+
+def moment_of(score: float | None, key: str = AGES) -> int:
+    """The second of a moment that lies under `key`; 0 for None. Raises ForeignFile."""
+    if score is None:
+        return 0
+    if not 0 <= score <= LAST_MOMENT:
+        raise _foreign(key, f"holds {score!r} as a time")
+    return int(score)
+
+
+def key_of(member: bytes) -> bytes:
+    """The key of an answer, of an entry of `AGES`. Raises ForeignFile."""
+    try:
+        key = bytes.fromhex(member.decode())
+    except ValueError:
+        key = b""
+    if key.hex().encode() != member or not key:
+        raise _foreign(AGES, f"holds {member[:20]!r} as a key")
+    return key
 
 
 def check(redis: Redis) -> None:
     """Raise StoreError where another program, or a newer version, keeps something there."""
     try:
-        found: Any = redis.get(META)
+        with redis.pipeline() as pipeline:
+            pipeline.type(AGES)
+            pipeline.type(LEARNED)
+            pipeline.get(META)
+            ages, learned, found = pipeline.execute()
         about: Any = {"application": APPLICATION, "version": VERSION}
         if found is not None:
             about = orjson.loads(found)
         version, ours = int(about["version"]), about["application"] == APPLICATION
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, ResponseError) as error:
-        if isinstance(error, ResponseError) and not str(error).startswith("WRONGTYPE"):
+        if isinstance(error, ResponseError) and "WRONGTYPE" not in str(error):
             raise
         raise ForeignFile(f"{META} is not ours there") from None
     if not ours:
         raise ForeignFile(f"{META} is not ours there")
     if version != VERSION:
         raise NewerStore(f"it has version {version}; this program knows {VERSION}")
+    for key, kind, right in ((AGES, ages, b"zset"), (LEARNED, learned, b"hash")):
+        if kind not in (right, b"none"):
+            raise _foreign(key, f"is a {kind.decode()}")
+
+
+def _foreign(key: str, what: str) -> ForeignFile:
+    return ForeignFile(f"{key} {what}, which fupan never wrote: delete it there")
 
 
 def get_with_ages(
@@ -99,8 +137,9 @@ def put(
     redis.eval(_PUT, 3, META, AGES, ANSWER, now, keep or 0, int(replace), META_BYTES, *rows)
 
 
-def forget(redis: Redis, some: Sequence[tuple[str, int]]) -> int:
-    """Forget answers by key (hexadecimal) and age, unless they were stored anew; how many."""
+def forget(redis: Redis, some: Sequence[tuple[bytes | str, float]]) -> int:
+    """Forget answers by key (hexadecimal) and age, unless they were stored anew; how many. Of those
+    that are gone already the ages are forgotten."""
     rows = [each for pair in some for each in pair]
     gone: Any = redis.eval(_FORGET, 2, AGES, ANSWER, *rows)
     return int(gone)
@@ -114,10 +153,10 @@ def keep_learned(redis: Redis, name: str, value: bytes, now: int) -> None:
         pipeline.execute()
 
 
-def older(redis: Redis, limit: int) -> list[tuple[str, int]]:
-    """Some of the answers stored before `limit`, by key and age."""
+def older(redis: Redis, limit: int) -> list[tuple[bytes, float]]:
+    """Some of the answers stored before `limit`, by key and age as Redis has them."""
     found: Any = redis.zrangebyscore(AGES, "-inf", f"({limit}", 0, AT_ONCE, withscores=True)
-    return [(key.decode(), int(age)) for key, age in found]
+    return list(found)
 
 
 def forget_learned(redis: Redis, limit: int) -> int:

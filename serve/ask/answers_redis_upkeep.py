@@ -25,17 +25,21 @@ from serve.ask.answers_redis_layout import (
     VERSION,
     entry_of,
     get_with_ages,
+    key_of,
+    moment_of,
 )
 from serve.ask.answers_upkeep import Contents, Forgotten, Lasting, exported, model_of
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """An answer with its key (hexadecimal) and when it was stored, seconds since the epoch."""
+    """An answer with its key (hexadecimal) and when it was stored, seconds since the epoch, also as
+    Redis has it."""
 
     key: str
     value: bytes
     at: int
+    score: float
 
 
 def contents(answers: RedisAnswers) -> Contents:
@@ -88,10 +92,10 @@ def forget(
         pruned = answers.prune(limit)
         return Forgotten(*pruned, None)
     gone = 0
-    batch: list[tuple[str, int]] = []
+    batch: list[tuple[bytes | str, float]] = []
     for kept in _every(answers):
         if kept.at < limit and model in (None, model_of(kept.value)):
-            batch.append((kept.key, kept.at))
+            batch.append((kept.key, kept.score))
         if len(batch) == AT_ONCE:
             gone += len(batch) if dry_run else answers.forget(batch)
             batch = []
@@ -109,17 +113,17 @@ def export(answers: RedisAnswers) -> Iterator[bytes]:
 
 def _every(answers: RedisAnswers) -> Iterator[_Kept]:
     """Every answer, in the order of the keys, as they are at the beginning."""
-    keys = sorted({bytes.fromhex(key) for key in answers.do(_keys)})
+    keys = sorted({key_of(member) for member in answers.do(_members)})
     for start in range(0, len(keys), AT_ONCE):
         some = [key.hex() for key in keys[start : start + AT_ONCE]]
         values, ages = answers.do(partial(get_with_ages, keys=some))
         for key, value, age in zip(some, values, ages, strict=True):
             if value is not None:
-                yield _Kept(key, value, int(age or 0))
+                yield _Kept(key, value, moment_of(age), age or 0)
 
 
-def _keys(redis: Redis) -> list[str]:
-    return [key.decode() for key, _ in redis.zscan_iter(AGES, count=AT_ONCE)]
+def _members(redis: Redis) -> list[bytes]:
+    return [member for member, _ in redis.zscan_iter(AGES, count=AT_ONCE)]
 
 
 def _learned(answers: RedisAnswers) -> dict[bytes, bytes]:

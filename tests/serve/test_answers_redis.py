@@ -11,6 +11,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from serve.ask import answers_redis
 from serve.ask.answers import answer_key
 from serve.ask.answers_file import ForeignFile, NewerStore, StoreError
 from serve.ask.answers_redis import (
@@ -20,7 +21,8 @@ from serve.ask.answers_redis import (
     StoreAway,
     StoreRefused,
 )
-from serve.ask.answers_redis_layout import AGES, ANSWER, AT_ONCE, META
+from serve.ask.answers_redis_layout import AGES, ANSWER, AT_ONCE, LEARNED, META
+from serve.ask.answers_redis_upkeep import contents
 from serve.ask.redis_place import RedisPlace
 from tests.redis_server import RedisServer, redis_server
 
@@ -199,6 +201,58 @@ def test_what_is_no_store_of_ours_is_left_alone(
             with pytest.raises(error):
                 answers.put_many([(ONE, b"1")])
         assert client.keys("*") == [META.encode()]
+
+
+@pytest.mark.parametrize(("member", "score"), [("aa", "1.5"), ("not hex", "-inf"), (b"\xff", "3")])
+def test_what_fupan_never_wrote_is_forgotten_by_age_in_the_end(
+    server: RedisServer, answers: RedisAnswers, member: str | bytes, score: str
+) -> None:
+    answers.put_many([(ONE, b"1")])
+    with server.client() as client:
+        client.zadd(AGES, {member: score})
+    assert answers.prune(1_000) == (0, 0)
+    with server.client() as client:
+        assert client.zrange(AGES, 0, -1) == [ONE.hex().encode()]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("zadd", AGES, "1e300", ONE.hex()),
+        ("zadd", AGES, "5", "not hex"),
+        ("zadd", AGES, "5", "AA"),
+        ("hset", LEARNED, "sizes", "yesterday {}"),
+        ("hset", LEARNED, "sizes", "9" * 30 + " {}"),
+        ("set", AGES, "another program's"),
+        ("set", LEARNED, "another program's"),
+    ],
+)
+def test_what_cannot_be_understood_is_told_by_its_key(
+    server: RedisServer, command: tuple[str, ...]
+) -> None:
+    with opened(server) as store:
+        store.put_many([(ONE, b"1")])
+    with server.client() as client:
+        if command[0] == "set":
+            client.delete(command[1])
+        client.execute_command(*command)
+    with opened(server) as store, pytest.raises(StoreError, match=command[1]):
+        contents(store)
+
+
+def test_a_redis_that_hangs_is_waited_for_as_long_as_one_that_is_gone(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers_redis, "REPLY_SECONDS", 0.4)
+    with opened(server, patience=0.7) as store:
+        store.put_many([(ONE, b"1")])
+        with server.client() as client:
+            client.client_pause(1_500)
+        began = time.monotonic()
+        with pytest.raises(StoreAway):
+            store.get_many([ONE])
+        # Two tries; counted from the end of the first there would be three.
+        assert 0.7 < time.monotonic() - began < 1.1
 
 
 def test_a_full_redis_says_so_and_stores_nothing(
