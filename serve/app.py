@@ -57,7 +57,8 @@ class Replica:
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
         meter = shared_meter(self._settings.serve)
-        measured = RayBoard() if self._settings.serve.metrics else None
+        application = ray_serve.get_replica_context().app_name
+        measured = RayBoard(application) if self._settings.serve.metrics else None
         gateway = build_gateway(
             self._settings, permits=shared_permits, meter=meter, measured=measured
         )

@@ -3,8 +3,9 @@ of one that takes no answer.
 
 Invariant: what a replica said passes unchanged, and so does what is not OpenAI's protocol. Of its
 own Ray Serve's proxy speaks plain text: "Path not found" while the gateway starts or ends, "Request
-dropped" where its queue is full, "Internal Server Error" where a replica died; and a stream whose
-replica died it just cuts. Clients of OpenAI's protocol can read none of these.
+dropped" where its queue is full, "Request timed out" after the seconds of its own option or of the
+request's header x-request-timeout-seconds, "Internal Server Error" where a replica died; and a stream
+whose replica died it just cuts. Clients of OpenAI's protocol can read none of these.
 
 Ray Serve calls `middlewares` in each of its proxies where the environment of its nodes says so:
 RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH=serve.proxy_errors:middlewares.
@@ -18,7 +19,7 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serve.gateway.client import connection_of
-from serve.gateway.errors import Draining, GatewayError, Overloaded, ReplicaLost
+from serve.gateway.errors import Draining, GatewayError, OutOfTime, Overloaded, ReplicaLost
 
 IMPORT_PATH = "serve.proxy_errors:middlewares"
 PREFIX = "/v1/"
@@ -29,7 +30,10 @@ TAKE_SECONDS = 60.0
 _ABSENT = Draining("The gateway is starting or ending. Send the request again.", retry_after=1)
 _FULL = Overloaded("More requests wait than the gateway takes. Send it again.", retry_after=1)
 _LOST = ReplicaLost("The gateway's process that was answering this request ended. Send it again.")
-_OWN_WORDS = {404: _ABSENT, 503: _FULL}
+_LATE = OutOfTime(
+    "The request's time is over, which x-request-timeout-seconds or the gateway's ingress sets."
+)
+_OWN_WORDS = {404: _ABSENT, 408: _LATE, 503: _FULL}
 """What the proxy says in plain text, by its status."""
 
 

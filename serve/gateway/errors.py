@@ -8,6 +8,7 @@ GatewayError                          status  type                    code
  +- UnknownUrl                        404     invalid_request_error   unknown_url
  +- WrongMethod                       405     invalid_request_error   method_not_supported
  +- AnswerNotKept                     409     invalid_request_error   idempotency_answer_not_kept
+ +- OutOfTime                         408     server_error            gateway_timed_out
  +- BodyTooLarge                      413     invalid_request_error   body_too_large
  +- KeyRateLimited                    429     rate_limit_error        key_rate_limited
  +- KeySpent                          429     insufficient_quota      key_spent
@@ -131,6 +132,13 @@ class AnswerNotKept(GatewayError):
     status = 409
     type = "invalid_request_error"
     code = "idempotency_answer_not_kept"
+
+
+class OutOfTime(GatewayError):
+    """The time is over that the caller, or the ingress, gives a request."""
+
+    status = 408
+    code = "gateway_timed_out"
 
 
 class BodyTooLarge(GatewayError):

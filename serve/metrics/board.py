@@ -16,6 +16,9 @@ POST_SECONDS = 5.0
 STALE_SECONDS = 4 * POST_SECONDS
 """After which one that posts nothing is gone."""
 
+EXCHANGE_SECONDS = 2.0
+"""For one posting: who scrapes a replica does not wait for a board that hangs."""
+
 
 class Shared(Protocol):
     """The board of a cluster, awaited."""

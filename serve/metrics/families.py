@@ -6,6 +6,7 @@ dashboards hold them.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -147,3 +148,5 @@ FAMILIES: Final = (
     *(RETRIES, TOKENS, COST, CACHE, CUT, TASKS, TENANT_REQUESTS, TENANT_TOKENS, TENANT_COST),
     *(RECHECKS, IN_FLIGHT, WAITING, KEYS_UNUSABLE),
 )
+VERSION: Final = hashlib.sha256(repr(FAMILIES).encode()).hexdigest()[:8]
+"""Of all of them: replicas that count otherwise have other ones."""

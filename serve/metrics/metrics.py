@@ -17,7 +17,7 @@ from serve.ask.contract import Usage
 from serve.gateway.contract import Answered, Call, Target
 from serve.gateway.settings import GatewaySettings
 from serve.metrics import families
-from serve.metrics.board import POST_SECONDS, Shared
+from serve.metrics.board import EXCHANGE_SECONDS, POST_SECONDS, Shared
 from serve.metrics.numbers import Count, Histogram, Labels, Numbers, Snapshot
 from serve.metrics.prometheus import render
 from serve.metrics.spans import Spans
@@ -135,7 +135,7 @@ class Metrics:
         found: Mapping[str, Snapshot] = {self._replica: own}
         if self._shared is not None:
             with contextlib.suppress(Exception):
-                found = await self._shared.exchange(self._replica, own)
+                found = await self._exchange(self._shared, own)
         # Of twenty replicas it takes a tenth of a second, in which requests go on.
         return await asyncio.to_thread(render, found)
 
@@ -219,10 +219,14 @@ class Metrics:
     async def _post(self, shared: Shared) -> None:
         while True:
             try:
-                await shared.exchange(self._replica, self.snapshot())
+                await self._exchange(shared, self.snapshot())
             except Exception as error:
-                _LOG.warning("the other replicas do not hear what this one measured: %s", error)
+                said = str(error) or type(error).__name__
+                _LOG.warning("the other replicas do not hear what this one measured: %s", said)
             await asyncio.sleep(POST_SECONDS)
+
+    async def _exchange(self, shared: Shared, own: Snapshot) -> Mapping[str, Snapshot]:
+        return await asyncio.wait_for(shared.exchange(self._replica, own), EXCHANGE_SECONDS)
 
 
 _NOBODY = Target(OTHER, OTHER)

@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from serve.metrics.families import FAMILIES, Family
-from serve.metrics.numbers import Snapshot
+from serve.metrics.numbers import Labels, Snapshot
 
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 REPLICA = "replica"
@@ -50,8 +50,15 @@ class _Snapshots(Collector):
             for replica, snapshot in self._snapshots.items():
                 own = (replica,) if self._labelled else ()
                 for values, numbers in snapshot.get(family.name, ()):
-                    _add(metric, family, (*values, *own), numbers)
+                    if _fits(family, values, numbers):
+                        _add(metric, family, (*values, *own), numbers)
             yield metric
+
+
+def _fits(family: Family, values: Labels, numbers: list[float]) -> bool:
+    """Whether these are numbers of `family`: a replica of another version may count otherwise."""
+    cells = len(family.bounds) + 2 if family.kind == "histogram" else 1
+    return len(values) == len(family.labels) and len(numbers) == cells
 
 
 def _metric(family: Family, labels: tuple[str, ...]) -> Metric:

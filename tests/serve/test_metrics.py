@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,11 +18,13 @@ from serve.ask.contract import Usage
 from serve.gateway.contract import Answered, Call, Caller, Endpoint, Target, Task
 from serve.gateway.settings import GatewaySettings
 from serve.metrics import Metrics
+from serve.metrics import metrics as module
 from serve.metrics.board import STALE_SECONDS, Board
 from serve.metrics.families import IN_FLIGHT, RECHECKS, SECONDS
 from serve.metrics.metrics import MOST_TENANTS, OTHER
 from serve.metrics.numbers import Histogram, Snapshot
 from serve.metrics.prometheus import render
+from serve.metrics_actor import board_name
 
 SETTINGS = GatewaySettings.model_validate(
     {"providers": {"main": {"base_url": "http://127.0.0.1:1/v1", "models": ["large", "small"]}}}
@@ -198,6 +201,37 @@ async def test_each_replica_tells_what_all_have_measured() -> None:
     assert requests(await read(two)) == [2]
     cluster.away = True
     assert requests(await read(two)) == [2]
+
+
+async def test_a_board_that_hangs_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Hanging:
+        async def exchange(self, replica: str, snapshot: Snapshot) -> Mapping[str, Snapshot]:
+            await asyncio.Event().wait()
+            return {}
+
+    monkeypatch.setattr(module, "EXCHANGE_SECONDS", 0.01)
+    metrics = Metrics(SETTINGS, Hanging())
+    metrics.observe(CHAT, 200, CALL, ASKED, 1.0)
+    async with asyncio.timeout(5):
+        found = await read(metrics)
+    assert [v for (name, _), v in found.items() if name == "fupan_requests_total"] == [1]
+
+
+def test_numbers_of_a_replica_that_counts_otherwise_are_left_out() -> None:
+    ours = Histogram(SECONDS.bounds)
+    ours.observe(1)
+    other: Snapshot = {
+        SECONDS.name: [((CHAT,), [1, 2, 3]), ((CHAT, "another label"), ours.numbers())],
+        "fupan_requests": [((CHAT,), [1])],
+        "fupan_of_tomorrow": [((), [1])],
+    }
+    found = parsed(render({"old": other, "new": {SECONDS.name: [((CHAT,), ours.numbers())]}}))
+    assert {dict(labels)["replica"] for _, labels in found} == {"new"}
+
+
+def test_boards_are_shared_by_replicas_of_one_application_and_version() -> None:
+    names = {board_name("a"), board_name("b"), board_name("a", "another"), board_name("a")}
+    assert len(names) == 3
 
 
 async def test_replicas_post_by_themselves_until_they_are_closed() -> None:

@@ -51,6 +51,7 @@ async def client(app: ASGIApp) -> AsyncIterator[httpx.AsyncClient]:
     [
         ((start(404, PLAIN), body(b"Path '/v1/models' not found.")), 503, "gateway_draining"),
         ((start(503, PLAIN), body(b"Request dropped")), 503, "gateway_overloaded"),
+        ((start(408, PLAIN), body(b"Request 1 timed out after 1.0s.")), 408, "gateway_timed_out"),
         ((), 500, "gateway_replica_lost"),
     ],
 )
