@@ -1,13 +1,9 @@
-"""What a client sees when a provider fails, and what a provider sees when a client leaves."""
+"""What a client sees when a provider fails."""
 
 from __future__ import annotations
 
-import asyncio
 import socket
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx
@@ -15,16 +11,10 @@ import orjson
 import pytest
 from aiohttp import web
 
-from serve.ask.limiter_host import InProcessPermits
-from serve.ask.permit import Limits
-from serve.ask.settings import Provider
-from serve.gateway.build import build_gateway
 from serve.gateway.contract import Answered, Stream
-from serve.gateway.gateway import Gateway
-from serve.gateway.settings import GatewaySettings
-from tests.serve.gateway_world import World, gateway_world, provider_at
+from tests.serve.fault_world import CHAT, Setting, error, setting
+from tests.serve.gateway_world import gateway_world
 from tests.serve.scripted_upstream import (
-    Upstream,
     answered,
     chunk,
     completion,
@@ -32,100 +22,7 @@ from tests.serve.scripted_upstream import (
     refused,
     silence,
     streamed,
-    upstream_world,
 )
-
-CHAT = {"model": "simulated", "messages": [{"role": "user", "content": "Say hello."}]}
-EMBEDDINGS = orjson.dumps({"model": "simulated", "input": "x"})
-LONG = 12 * 2**20
-"""Bytes of an answer that no kernel buffers for one who does not read."""
-_SECONDS = 10.0
-
-
-class Setting:
-    """A gateway whose permits can be looked at, in front of a scripted provider."""
-
-    def __init__(self, world: World, upstream: Upstream, permits: list[InProcessPermits]) -> None:
-        self.world = world
-        self.upstream = upstream
-        self._permits = permits
-        self.http = httpx.Client(base_url=world.base_url, timeout=_SECONDS)
-
-    def post(self, **body: Any) -> httpx.Response:
-        return self.http.post("/chat/completions", json={**CHAT, **body})
-
-    def leave(self, body: bytes, after: Any, path: str = "/v1/chat/completions") -> None:
-        """Send a request by hand, wait for `after`, and end the connection."""
-        with self.connected() as connection:
-            connection.sendall(head(len(body), path) + body)
-            after(connection)
-
-    @contextmanager
-    def connected(self) -> Iterator[socket.socket]:
-        port = int(self.world.url.rpartition(":")[2])
-        with socket.create_connection(("127.0.0.1", port), timeout=_SECONDS) as connection:
-            yield connection
-
-    def forget_failures(self) -> None:
-        """Let the limiters begin anew, with closed breakers."""
-
-        async def renew() -> None:
-            for each in self._permits:
-                each.__init__(Limits())  # type: ignore[misc]
-
-        self.world.run(renew())
-
-    def in_use(self) -> int:
-        """Permits that are out, once everything that was told to the limiter has arrived."""
-
-        async def look() -> int:
-            await asyncio.sleep(0)
-            return sum([(await each.stats()).in_use for each in self._permits])
-
-        return self.world.run(look())
-
-    def idle_after(self, arrived: Callable[[], None]) -> None:
-        """See that nothing is held some time after a request has arrived."""
-        arrived()
-        self.idle()
-
-    def idle(self) -> None:
-        """Wait until nobody is here any more, then see that nothing is held."""
-        admission = self.world.gateway.admission
-
-        async def empty() -> tuple[int, int]:
-            await asyncio.wait_for(admission.drained(), _SECONDS)
-            return admission.in_flight, admission.waiting
-
-        assert self.world.run(empty()) == (0, 0)
-        assert self.in_use() == 0
-
-
-def head(length: int, path: str = "/v1/chat/completions") -> bytes:
-    lines = [
-        f"POST {path} HTTP/1.1",
-        "host: gateway",
-        "content-type: application/json",
-        f"content-length: {length}",
-    ]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n"
-
-
-@contextmanager
-def setting(provider: dict[str, Any] | None = None, **serve: Any) -> Iterator[Setting]:
-    permits: list[InProcessPermits] = []
-
-    def permits_of(provider: Provider) -> InProcessPermits:
-        permits.append(InProcessPermits(provider.limits.to_limits()))
-        return permits[-1]
-
-    def build(settings: GatewaySettings) -> Gateway:
-        return build_gateway(settings, permits=permits_of)
-
-    with upstream_world() as upstream:
-        main = provider_at(upstream.url, **(provider or {}))
-        with gateway_world({"main": main}, serve, build) as world:
-            yield Setting(world, upstream, permits)
 
 
 @pytest.fixture(scope="module")
@@ -140,16 +37,6 @@ def here(shared: Setting) -> Iterator[Setting]:
     shared.forget_failures()
     yield shared
     shared.idle()
-
-
-def error(answer: httpx.Response) -> tuple[int, str]:
-    told = answer.json()["error"]
-    assert set(told) == {"message", "type", "param", "code"}
-    assert answer.headers["x-request-id"]
-    return answer.status_code, told["code"]
-
-
-# A provider that fails.
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -255,214 +142,3 @@ def test_a_stream_that_fails_in_the_gateway_is_not_ended_as_if_it_were_whole(
     monkeypatch.setattr(here.world.gateway._upstream, "ask", broken)
     with pytest.raises(httpx.RemoteProtocolError):
         here.post(stream=True)
-
-
-# A client that leaves.
-
-
-@pytest.mark.parametrize("sent", [b"", head(1000)[:40], head(1000), head(1000) + b'{"model": '])
-def test_a_client_that_leaves_before_its_request_is_there(here: Setting, sent: bytes) -> None:
-    before = here.upstream.calls
-    with here.connected() as connection:
-        connection.sendall(sent)
-    here.idle()
-    assert here.upstream.calls == before
-
-
-def test_a_client_that_leaves_while_the_provider_thinks(here: Setting) -> None:
-    here.upstream.planned.append(silence)
-    here.leave(orjson.dumps(CHAT), lambda _: here.upstream.wait_arrived())
-    here.upstream.wait_left()
-
-
-def test_a_client_that_leaves_ends_every_part_of_its_document(here: Setting) -> None:
-    here.upstream.planned.extend([silence] * 4)
-    body = orjson.dumps({"text": "At 10:00 the disk was full."})
-
-    def all_asked(_: socket.socket) -> None:
-        for _part in range(4):
-            here.upstream.wait_arrived()
-
-    here.leave(body, all_asked, path="/v1/analyze")
-    for _part in range(4):
-        here.upstream.wait_left()
-
-
-def test_a_client_that_leaves_in_the_middle_of_a_stream(here: Setting) -> None:
-    here.upstream.planned.append(streamed([chunk({"content": "Hel"})], then=silence))
-
-    def first_event(connection: socket.socket) -> None:
-        received = b""
-        while b"Hel" not in received:
-            received += connection.recv(4096)
-
-    here.leave(orjson.dumps({**CHAT, "stream": True}), first_event)
-    here.upstream.wait_left()
-
-
-def test_a_client_that_leaves_while_it_waits_for_a_turn() -> None:
-    with setting(admission={"in_flight": 1}) as here:
-        here.upstream.planned.append(silence)
-        body = orjson.dumps(CHAT)
-
-        def second(_: socket.socket) -> None:
-            here.upstream.wait_arrived()
-            here.leave(body, lambda _: wait_waiting(here, 1))
-            wait_waiting(here, 0)
-
-        here.leave(body, second)
-        here.upstream.wait_left()
-        here.idle()
-        assert here.upstream.calls == 1
-
-
-def test_a_client_that_leaves_while_it_waits_for_a_permit() -> None:
-    with setting({"limits": {"max_concurrency": 1}}) as here:
-        here.upstream.planned.append(silence)
-        body = orjson.dumps(CHAT)
-
-        def second(_: socket.socket) -> None:
-            here.upstream.wait_arrived()
-            here.leave(body, lambda _: until(lambda: here.world.gateway.admission.in_flight == 2))
-            until(lambda: here.world.gateway.admission.in_flight == 1)
-
-        here.leave(body, second)
-        here.upstream.wait_left()
-        here.idle()
-        assert here.upstream.calls == 1
-
-
-def test_a_client_that_does_not_read_its_stream_gives_its_turn_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("serve.gateway.app.READ_SECONDS", 0.2)
-
-    async def endless(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
-        await response.prepare(request)
-        said = b"data: " + orjson.dumps(chunk({"content": "x" * 4096})) + b"\n\n"
-        while True:
-            await response.write(said)
-
-    with setting(timeout=0.5) as here:
-
-        def given_up(connection: socket.socket) -> None:
-            here.idle_after(here.upstream.wait_arrived)
-            until(lambda: not served(connection))
-
-        here.upstream.planned.append(endless)
-        here.leave(orjson.dumps({**CHAT, "stream": True}), given_up)
-
-
-def test_a_client_that_does_not_read_a_long_answer_stays_a_visitor_for_its_time_only(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    answer = {"data": [{"embedding": "x" * LONG}]}
-    with setting() as here:
-        here.upstream.planned.append(answered(answer))
-        assert here.http.post("/embeddings", content=EMBEDDINGS).json() == answer
-        timeout = here.world.gateway.settings.serve.timeout
-        monkeypatch.setattr("serve.gateway.app.READ_SECONDS", -timeout)
-        monkeypatch.setattr("serve.gateway.client.LEAST_BYTES", LONG * 4)
-
-        def given_up(connection: socket.socket) -> None:
-            begun = connection.recv(1)
-            visits = here.world.gateway.admission.drained()
-            with pytest.raises(TimeoutError):
-                here.world.run(asyncio.wait_for(visits, 0.05))
-            assert served(connection)
-            here.idle()
-            until(lambda: not served(connection))
-            while more := connection.recv(2**20):
-                begun += more
-            assert len(begun) < LONG
-
-        here.upstream.planned.append(answered(answer))
-        here.leave(EMBEDDINGS, given_up, "/v1/embeddings")
-
-
-def test_a_request_whose_time_is_over_before_its_turn_is_turned_away() -> None:
-    tasks = {"quick": {"max_tokens": 1, "timeout": 0.2}}
-    with setting(admission={"in_flight": 1}, tasks=tasks) as here:
-        here.upstream.planned.append(silence)
-
-        def second(_: socket.socket) -> None:
-            here.upstream.wait_arrived()
-            answer = here.http.post(
-                "/chat/completions", json=CHAT, headers={"x-fupan-task": "quick"}
-            )
-            assert error(answer) == (503, "gateway_overloaded")
-
-        here.leave(orjson.dumps(CHAT), second)
-        here.idle()
-        assert here.upstream.calls == 1
-
-
-def test_who_is_here_when_the_gateway_is_about_to_end_is_answered() -> None:
-    with setting() as here:
-        answers: list[httpx.Response] = []
-        release = threading.Event()
-
-        async def held(_: web.Request) -> web.StreamResponse:
-            await asyncio.to_thread(release.wait, _SECONDS)
-            return web.json_response(completion("Still."))
-
-        here.upstream.planned.append(held)
-        asking = threading.Thread(target=lambda: answers.append(here.post()))
-        asking.start()
-        here.upstream.wait_arrived()
-        here.world.gateway.drain()
-        with httpx.Client(base_url=here.world.base_url) as late:
-            assert error(late.post("/chat/completions", json=CHAT)) == (503, "gateway_draining")
-        release.set()
-        asking.join(_SECONDS)
-        assert answers[0].json()["choices"][0]["message"]["content"] == "Still."
-
-
-def test_clients_that_leave_take_nobody_elses_turn_with_them() -> None:
-    with setting(admission={"in_flight": 1}) as here:
-        release = threading.Event()
-
-        async def held(_: web.Request) -> web.StreamResponse:
-            await asyncio.to_thread(release.wait, _SECONDS)
-            return web.json_response(completion("First."))
-
-        here.upstream.planned.append(held)
-        answers: list[httpx.Response] = []
-        waiting = [
-            threading.Thread(target=lambda: answers.append(here.post(n=1))) for _ in range(2)
-        ]
-        waiting[0].start()
-        here.upstream.wait_arrived()
-        here.leave(orjson.dumps(CHAT), lambda _: wait_waiting(here, 1))
-        waiting[1].start()
-        wait_waiting(here, 1)
-        release.set()
-        for thread in waiting:
-            thread.join(_SECONDS)
-        assert [answer.status_code for answer in answers] == [200, 200]
-        here.idle()
-
-
-def served(connection: socket.socket) -> bool:
-    """Whether the gateway's end of a connection is open still, whatever it holds."""
-    ends = [connection.getpeername()[1], connection.getsockname()[1]]
-    for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
-        _, here, there, state, *_ = line.split()
-        if [int(end.rpartition(":")[2], 16) for end in (here, there)] == ends:
-            return state == "01"  # established
-    return False
-
-
-def wait_waiting(here: Setting, count: int) -> None:
-    until(lambda: here.world.gateway.admission.waiting == count)
-
-
-def until(holds: Any) -> None:
-    """Wait for what no event tells of."""
-    pause = threading.Event()
-    for _ in range(1000):
-        if holds():
-            return
-        pause.wait(0.005)
-    raise AssertionError("it never happened")
