@@ -1,8 +1,8 @@
 """The board on which the replicas of a cluster tell each other what they have measured.
 
 Invariant: replicas of one application that count the same things share a board, and no others do.
-Nothing that was measured lies here alone: a board that is gone is made anew by the next replica that
-posts, and is whole when each has posted once.
+Nothing that was measured lies here alone: a board that is gone is made anew by the next replica
+that posts, and is whole when each has posted once.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ of one that takes no answer.
 Invariant: what a replica said passes unchanged, and so does what is not OpenAI's protocol. Of its
 own Ray Serve's proxy speaks plain text: "Path not found" while the gateway starts or ends, "Request
 dropped" where its queue is full, "Request timed out" after the seconds of its own option or of the
-request's header x-request-timeout-seconds, "Internal Server Error" where a replica died; and a stream
-whose replica died it just cuts. Clients of OpenAI's protocol can read none of these.
+header x-request-timeout-seconds, "Internal Server Error" where a replica died; and a stream whose
+replica died it just cuts. Clients of OpenAI's protocol can read none of these.
 
 Ray Serve calls `middlewares` in each of its proxies where the environment of its nodes says so:
 RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH=serve.proxy_errors:middlewares.
