@@ -230,38 +230,6 @@ def test_the_same_analysis_under_one_idempotency_key_is_asked_once(
     assert came[0]["retrospective"] == came[1]["retrospective"]
 
 
-@pytest.mark.parametrize("header", ["x-fupan-cache: exact", "idempotency-key: again"])
-def test_an_answer_that_is_of_no_use_is_not_given_again(
-    http: httpx.Client, upstream: Upstream, header: str
-) -> None:
-    name, _, value = header.partition(": ")
-    headers = {"authorization": "Bearer fp-web", name: value}
-    body = {"text": "我忘了密码。", "parts": ["summary"]}
-    upstream.planned.append(answering({"summary": "I would rather not."}))
-    upstream.planned.append(answering(GOOD))
-    came = [http.post("/v1/analyze", json=body, headers=headers) for _ in range(3)]
-    assert came[0].json()["error"]["code"] == "unusable_answer"
-    assert [answer.json().get("summary") for answer in came[1:]] == [GOOD["summary"]["summary"]] * 2
-    assert upstream.calls == 2
-
-
-def test_what_a_chat_kept_is_asked_anew_where_it_is_of_no_use(
-    http: httpx.Client, upstream: Upstream
-) -> None:
-    headers = {"authorization": "Bearer fp-web", "x-fupan-cache": "exact"}
-    body = {"text": "我的订单丢了。", "parts": ["summary"]}
-    upstream.planned.append(answering({"summary": "I would rather not."}))
-    upstream.planned.append(answering({"summary": "I would rather not."}))
-    upstream.planned.append(answering(GOOD))
-    assert http.post("/v1/analyze", json=body, headers=headers).status_code == 502
-    chat = upstream.bodies[-1]
-    assert http.post("/v1/chat/completions", json=chat, headers=headers).status_code == 200
-    assert http.post("/v1/chat/completions", json=chat, headers=headers).status_code == 200
-    assert upstream.calls == 2
-    assert http.post("/v1/analyze", json=body, headers=headers).status_code == 200
-    assert upstream.calls == 3
-
-
 def test_a_keys_limits_are_those_of_each_part(http: httpx.Client, upstream: Upstream) -> None:
     plan(upstream, GOOD)
     answer = analyze(http, "two")
