@@ -22,13 +22,14 @@ from serve.gateway.contract import Target
 from serve.gateway.errors import (
     BadRequest,
     GatewayError,
+    Overloaded,
     ProviderDown,
     ProviderFailed,
     ProviderQuota,
     ProviderRateLimited,
     ProviderTimedOut,
 )
-from serve.gateway.gate import LimiterLost
+from serve.gateway.gate import LimiterLost, NoTime
 
 ABOUT_THE_REQUEST = (Refused, Unsupported, ContextOverflow)
 """Errors that another provider would answer with too: nobody else is asked."""
@@ -41,6 +42,10 @@ def gateway_error(error: AskError, target: Target) -> GatewayError:
         code = "context_length_exceeded" if isinstance(error, ContextOverflow) else error.code
         told = error.said or f"{target} refused this request with {error.status} and no reason"
         return BadRequest(told, param=error.param, code=code)
+    if isinstance(error, NoTime):
+        return Overloaded(
+            f"too little of the request's time was left to ask {target}: send it again"
+        )
     if isinstance(error, LimiterLost):
         return ProviderDown(f"the limiter of {target} cannot be reached: try again later")
     if isinstance(error, RateLimited):

@@ -40,6 +40,10 @@ class NoPermit(RateLimited):
         self.args = (message, retry_after)
 
 
+class NoTime(AskError):
+    """The request's time had gone before it came to the limiter."""
+
+
 class LimiterLost(Unavailable):
     """The limiter that all share cannot be reached: nothing is sent without it."""
 
@@ -64,8 +68,8 @@ class Gate:
         self, trial: Trial, tokens: int, needed: float, patience: float = math.inf
     ) -> Lease:
         """The permit to send about `tokens`, within `patience` seconds and with at least the
-        seconds `needed` left for the answer. Raises BreakerOpen, LimiterLost, NoPermit, and
-        RateLimited where the provider wants to be left alone for longer than that."""
+        seconds `needed` left for the answer. Raises BreakerOpen, LimiterLost, NoPermit, NoTime,
+        and RateLimited where the provider wants to be left alone for longer than that."""
         trial.phase = "permit"
         asked_at = self._clock()
         left = trial.deadline - asked_at
@@ -74,11 +78,12 @@ class Gate:
             wait = self._paused_until - asked_at
             raise RateLimited(f"asked to wait {wait:.0f} s", retry_after=wait)
         if most <= 0:
-            raise NoPermit("no time left for an answer")
+            raise NoPermit("no permit in time") if trial.crowded else NoTime("no time left")
         try:
             async with asyncio.timeout(most):
                 lease = await self._permits.acquire("online", tokens, left)
         except TimeoutError:
+            trial.crowded = True
             raise NoPermit("no permit in time") from None
         except AskError:
             raise

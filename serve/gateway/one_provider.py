@@ -10,12 +10,12 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from serve.ask.errors import RateLimited, Unavailable, Unsupported
+from serve.ask.errors import AskError, RateLimited, Unavailable, Unsupported
 from serve.ask.limiter_host import Permits
 from serve.ask.settings import Provider
 from serve.gateway.attempt import Attempts
 from serve.gateway.contract import Answer, Call, Target
-from serve.gateway.gate import Gate
+from serve.gateway.gate import Gate, NoPermit, NoTime
 from serve.gateway.outgoing import Outgoing
 from serve.gateway.trial import Trial, Usual
 
@@ -49,12 +49,17 @@ class OneProvider:
         trial.target = target
         call = trial.call
         tries = 0
+        failure: AskError | None = None
         patience = self.gate.patience(trial) + trial.about.queued if others else math.inf
         while True:
             tokens = self._outgoing.tokens(call, target.model)
-            lease = await self.gate.enter(
-                trial, tokens, self.needed(call, target), patience - trial.about.queued
-            )
+            try:
+                lease = await self.gate.enter(
+                    trial, tokens, self.needed(call, target), patience - trial.about.queued
+                )
+            except (NoPermit, NoTime) as error:
+                # There would be time for another attempt, had the last one not failed.
+                raise failure or error from error
             try:
                 return await self._attempts.one(trial, target, lease)
             except Unsupported as error:
@@ -64,13 +69,14 @@ class OneProvider:
                 self.gate.heed(error.retry_after)
                 if others and tries >= len(PAUSES):
                     raise
-                trial.failure = error
+                trial.failure = failure = error
                 tries += others
             except Unavailable as error:
                 self.gate.heed(error.retry_after)
                 if error.status == 200 or tries >= len(PAUSES) or (others and not error.sent):
                     raise
                 trial.phase, trial.failure = "retry", error
+                failure = error
                 pause = PAUSES[tries] if error.retry_after is None else error.retry_after
                 # While it is open, the breaker says whether to go on, and at once.
                 if not trial.breaker_open and not await self.gate.again(trial, pause, others):

@@ -33,8 +33,8 @@ Phase = Literal["permit", "provider", "retry"]
 @dataclass(slots=True)
 class Trial:
     """One request on its way. `since`, `deadline`, `asked_at`: seconds of the clock, `asked_at` of
-    the last attempt; `phase`: what it waits for, and `failure` what went wrong before, for whoever
-    has to say why it took too long."""
+    the last attempt; `phase`: what it waits for, `failure` what went wrong before, and `crowded`
+    whether it waited for a permit in vain, for whoever has to say why it took too long."""
 
     call: Call
     since: float
@@ -44,6 +44,7 @@ class Trial:
     target: Target | None = None
     failure: AskError | None = None
     breaker_open: bool = False
+    crowded: bool = False
     asked_at: float = 0.0
     late: Callable[[], bool] = lambda: False
 

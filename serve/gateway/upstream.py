@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from serve.ask.errors import AskError, TimedOut
+from serve.ask.errors import AskError, RateLimited, TimedOut
 from serve.ask.limiter_host import Permits
 from serve.ask.settings import Provider
 from serve.gateway.contract import Answer, Answered, Call, Target
@@ -86,6 +86,6 @@ class Upstream:
 
     async def _told(self, error: AskError, target: Target) -> GatewayError:
         """What the client is told, with the time after which there is room where nobody said."""
-        if isinstance(error, NoPermit):
+        if isinstance(error, RateLimited) and error.retry_after is None:
             error.retry_after = await self._providers[target.provider].gate.room_in()
         return gateway_error(error, target)

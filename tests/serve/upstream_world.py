@@ -14,7 +14,7 @@ from aiohttp import web
 
 from serve.ask.limiter_host import InProcessPermits
 from serve.ask.settings import Provider
-from serve.gateway.contract import Answer, Call, Caller, Endpoint, Stream, Target, Task
+from serve.gateway.contract import Answer, Answered, Call, Caller, Endpoint, Stream, Target, Task
 from serve.gateway.upstream import Upstream
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -138,8 +138,10 @@ class World:
         endpoint: Endpoint = "chat/completions",
         timeout: float = 5.0,  # noqa: ASYNC109
         task: Task | None = None,
+        spent: float = 0.0,
+        about: Answered | None = None,
     ) -> Answer:
-        """Ask all targets in turn."""
+        """Ask all targets in turn. `spent`: seconds of the timeout that are over already."""
         given = {"model": "any", "messages": MESSAGES, **(body or {})}
         call = Call(
             endpoint=endpoint,
@@ -152,7 +154,7 @@ class World:
             timeout=timeout,
             task=task,
         )
-        return await self.upstream.ask(call, self.targets, time.monotonic())
+        return await self.upstream.ask(call, self.targets, time.monotonic() - spent, about)
 
     async def stream(self, body: Mapping[str, Any] | None = None, **more: Any) -> Stream:
         answer = await self.ask({"stream": True, **(body or {})}, **more)
