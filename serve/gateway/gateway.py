@@ -20,6 +20,7 @@ from serve.cache.store import Store
 from serve.gateway.admission import Admission, Turn, Visit
 from serve.gateway.analyze import Analyst, read_document
 from serve.gateway.bound import Costs, most_tokens
+from serve.gateway.browser import check_page
 from serve.gateway.charge import Charge
 from serve.gateway.client import Client
 from serve.gateway.contract import Answer, Answered, Call, Caller, Endpoint, Stream, Target, Task
@@ -198,6 +199,8 @@ class Gateway:
         return task.timeout if task else self.settings.serve.timeout
 
     def _key(self, client: Client) -> KeyRecord | None:
+        if self._keys.open:
+            check_page(client.headers, self.settings.serve.host)
         return self._keys.record(client.headers.get("authorization"))
 
     def _targets(self, name: str) -> tuple[Target, ...]:
