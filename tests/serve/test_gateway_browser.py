@@ -19,8 +19,7 @@ ASKED = b'{"model": "simulated", "messages": [{"role": "user", "content": "Hello
 def may_ask(own: str = "127.0.0.1", **headers: str) -> bool:
     try:
         check_page(headers, own)
-    except Forbidden as error:
-        assert error.status == 403
+    except Forbidden:
         return False
     return True
 
