@@ -205,5 +205,5 @@ def api_key(provider: Provider) -> str | None:
         return None
     raise Misconfigured(
         f"no key for {provider.base_url}: the environment variable {name} is not set. "
-        f"Set it, or name another one with --api-key-env (key_env in fupan.yaml)."
+        "Set it, or name another one: key_env in fupan.yaml, --api-key-env of a run."
     )

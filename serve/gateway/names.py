@@ -79,6 +79,12 @@ class Names:
             return targets
         if name == AUTO and self._auto is not None:
             return self._auto[_tier(body)]
+        if name == AUTO:
+            raise UnknownModel(
+                "The gateway has no models to choose among: fupan.yaml needs serve.auto, or tiers "
+                "of a provider.",
+                param="model",
+            )
         raise UnknownModel(
             f"The model {name[:SHOWN_CHARACTERS]!r} does not exist here: GET /v1/models lists "
             "those that do.",
