@@ -123,6 +123,10 @@ def _data(text: str) -> Any:
         raise ValueError(f"{place} cannot be read") from None
 
 
+_PLAINLY = {
+    "missing": "is missing",
+    "extra_forbidden": "is no field of a key; `fupan keys new NAME` prints a line as it must be",
+}
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -138,7 +142,7 @@ def _record(item: object, where: str) -> KeyRecord:
         return KeyRecord.model_validate(item)
     except ValidationError as error:
         said = "; ".join(
-            f"{'.'.join(map(str, one['loc']))}: {one['msg']}"
+            f"{'.'.join(map(str, one['loc']))}: {_PLAINLY.get(one['type'], one['msg'])}"
             for one in error.errors(include_input=False, include_context=False, include_url=False)
         )
         raise Misconfigured(f"{where}: {said}") from None

@@ -51,6 +51,7 @@ def world(upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Itera
     keyed: dict[str, dict[str, Any]] = {
         "web": {},
         "two": {"rpm": 2},
+        "six": {"rpm": 6},
         "poor": {"max_spend": "0.000001", "currency": "CNY"},
         "narrow": {"models": ["other"]},
     }
@@ -232,16 +233,20 @@ def test_the_same_analysis_under_one_idempotency_key_is_asked_once(
 
 def test_a_keys_limits_are_those_of_each_part(http: httpx.Client, upstream: Upstream) -> None:
     plan(upstream, GOOD)
-    answer = analyze(http, "two")
+    too_slow = analyze(http, "two")
+    assert (too_slow.status_code, too_slow.json()["error"]["code"]) == (400, "key_rate_too_low")
+    assert upstream.calls == 0
+    assert analyze(http, "six").json()["errors"] == {}
+    answer = analyze(http, "six")
     assert answer.status_code == 200
     codes = [error["code"] for error in answer.json()["errors"].values()]
     assert codes == ["key_rate_limited"] * 2
-    assert upstream.calls == 2
+    assert upstream.calls == 6
     spent = analyze(http, "poor")
     assert (spent.status_code, spent.json()["error"]["code"]) == (429, "key_spent")
     assert analyze(http, "narrow").status_code == 403
     assert analyze(http, "nobody").status_code == 401
-    assert upstream.calls == 2
+    assert upstream.calls == 6
 
 
 @pytest.mark.parametrize(
