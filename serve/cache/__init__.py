@@ -7,9 +7,8 @@
     good.py       which answers are worth it
     kept.py       an answer as it is stored
     near.py       questions that say the same words in another form
-    simhash.py    fingerprints of questions, and how alike two texts are
     semantic.py   questions that mean the same
-    agree.py      whether two texts agree in numbers, names, negation and direction
+    agree.py      what a question asks: its form and its meaning
     recheck.py    a share of the hits asked live, to tell how many were wrong
 
 Invariant: an answer never leaves its partition, and what is kept is whole.

@@ -33,7 +33,7 @@ class Questions(Protocol):
 
     async def find(self, partition: bytes, text: str) -> bytes | None:
         """The key of the answer to the question in `partition` that asks what `text` asks, checked
-        by `serve.cache.agree.agrees`; None if there is none."""
+        by `serve.cache.agree`; None if there is none."""
 
     async def add(self, partition: bytes, text: str, key: bytes, ttl: float) -> None:
         """The answer to `text` is kept under `key` for `ttl` seconds. Called right after a `find`
@@ -49,12 +49,15 @@ class Questions(Protocol):
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A kept answer. `body`: as it was kept, a whole completion; `checked`: it was drawn to be
-    asked live as well (`serve.cache.recheck`); `target`: who answered it then, if known."""
+    asked live as well (`serve.cache.recheck`); `target`: who answered it then, if known;
+    `partition`, `key`: where the question that it was kept for is."""
 
     kind: CacheKind
     body: bytes
     checked: bool = False
     target: Target | None = None
+    partition: bytes = b""
+    key: bytes = b""
 
 
 class Caches:
@@ -105,15 +108,17 @@ class Caches:
             return None
         place = place_of(call)
         if "exact" in wish.kinds and (kept := await self._store.get(place.key)) is not None:
-            return _hit("exact", kept, checked=False)
+            return _hit("exact", kept, place.partition, place.key)
         if place.text is None:
             return None
         for kind, index in self._indexes.items():
             if index is None or kind not in wish.kinds:
                 continue
-            kept = await self._similar(index, place.partition, place.text)
-            if kept is not None:
-                return _hit(kind, kept, checked=self._draw() < self._settings.recheck)
+            found = await self._similar(index, place.partition, place.text)
+            if found is not None:
+                key, kept = found
+                checked = self._draw() < self._settings.recheck
+                return _hit(kind, kept, place.partition, key, checked)
         return None
 
     async def keep(self, call: Call, body: bytes, target: Target | None = None) -> None:
@@ -135,20 +140,29 @@ class Caches:
             if index is not None and kind in kinds:
                 await index.add(place.partition, place.text, place.key, ttl)
 
+    def forget(self, hit: Hit) -> None:
+        """Give the answer of `hit` to no other question any more; an equal one still gets it."""
+        for index in self._indexes.values():
+            if index is not None:
+                index.forget(hit.partition, hit.key)
+
     async def aclose(self) -> None:
         """End what the indexes still do."""
         for index in self._indexes.values():
             if index is not None:
                 await index.aclose()
 
-    async def _similar(self, index: Questions, partition: bytes, text: str) -> bytes | None:
+    async def _similar(
+        self, index: Questions, partition: bytes, text: str
+    ) -> tuple[bytes, bytes] | None:
+        """The key and the answer of a question in `index` that asks what `text` asks."""
         for _ in range(GONE):
             key = await index.find(partition, text)
             if key is None:
                 return None
             kept = await self._store.get(key)
             if kept is not None:
-                return kept
+                return key, kept
             index.forget(partition, key)
         return None
 
@@ -173,6 +187,6 @@ def _is_determined(body: Mapping[str, Any]) -> bool:
     return type(temperature) in (int, float) and temperature == 0
 
 
-def _hit(kind: CacheKind, kept: bytes, checked: bool) -> Hit:
+def _hit(kind: CacheKind, kept: bytes, partition: bytes, key: bytes, checked: bool = False) -> Hit:
     body, target = unpack(kept)
-    return Hit(kind, body, checked, target)
+    return Hit(kind, body, checked, target, partition, key)

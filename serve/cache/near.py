@@ -1,62 +1,43 @@
-"""Questions that say the same words in another form: found by their fingerprints, then compared
-themselves.
+"""Questions that say the same words in the same order in another form: found by the digest of it.
 
-Invariant: what is found is alike as a text (`LIKENESS`), says its words in the same order and
-agrees in numbers, names, negation and direction. Nothing is found in another partition, or after
-its answer's time. The index never takes more than `max_bytes`; what was not found for longest
-leaves first.
+Invariant: what is found has the same form (`serve.cache.agree.form`) in the same partition, and its
+answer's time is not over; a question that is equal is preferred. The index never takes more than
+`max_bytes`; what was not found for longest leaves first. Finding, adding and forgetting take the
+same time however many questions are held.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import NamedTuple
 
-from serve.cache.agree import Reading, agree, reading
-from serve.cache.simhash import BANDS, bands, distance, fingerprint, likeness, words_of
+from serve.cache.agree import LONGEST, form
 
-DISTANCE = BANDS - 1
-"""Bits in which two fingerprints may differ: the most at which the bands find every such pair."""
-LIKENESS = 0.4
-"""Of two texts, at least: what keeps apart texts in which few words are known as such."""
-TELLING = frozenset(("or", "was", "were", "did", "will", "had", "或", "或者", "还是", "曾", "曾经"))
-"""Words without a meaning of their own in `agree`, which all the same tell choice from sum and past
-from present."""
-LONGEST = 1_000
-"""Characters of a question (reading that many takes about 2 ms). Of a longer one only an equal one
-is found: what differs may be any small part of it."""
-CANDIDATES = 4
-"""Questions compared in one search, the nearest first."""
-ENTRY_BYTES = 1_600
-"""What a question takes beside its text, mostly its places in eight bands: measured with CPython
-3.11, 680 where 3,000 questions share a partition, 1,530 where each has its own."""
+SAME = 4
+"""Questions of one form that are held in a partition; the next one takes the place of the oldest of
+them, and any of them answers."""
+ENTRY_BYTES = 900
+"""What a question takes: measured with CPython 3.11, 780 where each has a form of its own. Its text
+is not held."""
 
 
 class _Question(NamedTuple):
-    partition: bytes
-    key: bytes
-    text: str
-    mark: int
+    place: bytes
+    text: bytes
     until: float
 
 
 class NearIndex:
     """The questions of one replica whose answers are kept. See `Questions`."""
 
-    def __init__(
-        self,
-        max_bytes: int,
-        clock: Callable[[], float],
-        same: Callable[[Reading, Reading], bool] = agree,
-    ) -> None:
-        """`clock`: monotonic seconds; `same`: has the last word on two texts that are alike."""
-        self._most = max_bytes
+    def __init__(self, max_bytes: int, clock: Callable[[], float]) -> None:
+        """`clock`: monotonic seconds."""
+        self._most = max_bytes // ENTRY_BYTES
         self._clock = clock
-        self._same = same
-        self._held = 0
         self._questions: OrderedDict[bytes, _Question] = OrderedDict()
-        self._bands: dict[tuple[bytes, int], list[bytes]] = {}
+        self._places: dict[bytes, list[bytes]] = {}
 
     def __len__(self) -> int:
         return len(self._questions)
@@ -64,92 +45,61 @@ class NearIndex:
     @property
     def held(self) -> int:
         """Bytes that all questions take."""
-        return self._held
+        return ENTRY_BYTES * len(self._questions)
 
     async def find(self, partition: bytes, text: str) -> bytes | None:
         """See `Questions.find`."""
-        read, mark = _read(text)
-        if read is None:
+        place = _place(partition, text)
+        if place is None:
             return None
-        now = self._clock()
-        for question in self._nearest(partition, mark):
+        now, equal = self._clock(), _digest(text)
+        found = None
+        for key in tuple(self._places.get(place, ())):
+            question = self._questions[key]
             if question.until <= now:
-                self.forget(partition, question.key)
-                continue
-            if likeness(text, question.text) < LIKENESS:
-                continue
-            other = reading(question.text)
-            if _in_order(read, other) and self._same(read, other):
-                self._questions.move_to_end(question.key)
-                return question.key
-        return None
+                self.forget(partition, key)
+            elif found is None or question.text == equal:
+                found = key
+        if found is not None:
+            self._questions.move_to_end(found)
+        return found
 
     async def add(self, partition: bytes, text: str, key: bytes, ttl: float) -> None:
         """See `Questions.add`."""
         self.forget(partition, key)
-        read, mark = _read(text)
-        if read is None:
+        place = _place(partition, text)
+        if place is None:
             return
-        question = _Question(partition, key, text, mark, self._clock() + ttl)
-        self._questions[key] = question
-        for band in bands(mark):
-            self._bands.setdefault((partition, band), []).append(key)
-        self._held += _size(question)
-        while self._held > self._most:
-            oldest = next(iter(self._questions.values()))
-            self.forget(oldest.partition, oldest.key)
+        same = self._places.setdefault(place, [])
+        same.append(key)
+        self._questions[key] = _Question(place, _digest(text), self._clock() + ttl)
+        if len(same) > SAME:
+            self.forget(partition, same[0])
+        while len(self._questions) > self._most:
+            self.forget(partition, next(iter(self._questions)))
 
     def forget(self, partition: bytes, key: bytes) -> None:
         """See `Questions.forget`."""
         question = self._questions.pop(key, None)
         if question is None:
             return
-        self._held -= _size(question)
-        for band in bands(question.mark):
-            place = (question.partition, band)
-            self._bands[place].remove(key)
-            if not self._bands[place]:
-                del self._bands[place]
+        same = self._places[question.place]
+        same.remove(key)
+        if not same:
+            del self._places[question.place]
 
     async def aclose(self) -> None:
         """See `Questions.aclose`: it does nothing by itself."""
 
-    def _nearest(self, partition: bytes, mark: int) -> list[_Question]:
-        """The questions within DISTANCE of `mark`, the nearest first."""
-        keys = {key for band in bands(mark) for key in self._bands.get((partition, band), ())}
-        found = sorted((distance(self._questions[key].mark, mark), key) for key in keys)
-        return [self._questions[key] for bits, key in found[:CANDIDATES] if bits <= DISTANCE]
+
+def _place(partition: bytes, text: str) -> bytes | None:
+    """Where a question lies; None for one that is not compared: too long, or without a letter or a
+    digit."""
+    if len(text) > LONGEST or not any(map(str.isalnum, text)):
+        return None
+    said, letter = form(text)
+    return _digest(f"{len(said)}:{said}{letter}", partition)
 
 
-def _read(text: str) -> tuple[Reading | None, int]:
-    """A question and its fingerprint; None for one that is not compared: too long, or without a
-    word that has a meaning of its own."""
-    read = reading(text) if len(text) <= LONGEST else None
-    words = words_of(read) if read is not None else set()
-    return (read, fingerprint(words)) if words else (None, 0)
-
-
-def _in_order(one: Reading, other: Reading) -> bool:
-    """Whether both say their words in one order. One may have words beyond the other's, but none
-    of TELLING, and no sign (`=`, `+`, `<`)."""
-    if _telling(one) != _telling(other):
-        return False
-    short, long = sorted((_meanings(one), _meanings(other)), key=len)
-    rest = iter(long)
-    return all(meaning in rest for meaning in short)
-
-
-def _meanings(read: Reading) -> list[str]:
-    return [word.meaning for word in read.said if word.meaning]
-
-
-def _telling(read: Reading) -> list[str]:
-    return [word.text for word in read.said if word.text in TELLING or _is_sign(word.text)]
-
-
-def _is_sign(text: str) -> bool:
-    return bool(text) and not any(map(str.isalnum, text))
-
-
-def _size(question: _Question) -> int:
-    return ENTRY_BYTES + 4 * len(question.text)
+def _digest(text: str, partition: bytes = b"") -> bytes:
+    return blake2b(partition + text.encode("utf-8", "surrogatepass"), digest_size=32).digest()

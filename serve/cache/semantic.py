@@ -1,10 +1,10 @@
 """Questions that mean the same in other words: found by the vectors of an embedding model, then
 compared themselves.
 
-Invariant: what is found is above the threshold of its language for the model and agrees in words,
-numbers, names, negation and direction (`serve.cache.agree`). Nothing is found in another
-partition, or after its answer's time. At most `max_entries` questions are held; what was not found
-for longest leaves first.
+Invariant: what is found is above the threshold of its language for the model and has the same
+meaning (`serve.cache.agree.meaning`); a question that is equal is preferred. Nothing is found in
+another partition, or after its answer's time. At most `max_entries` questions are held; what was
+not found for longest leaves first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from typing import NamedTuple
 
-from serve.cache.agree import agree, reading
+from serve.cache.agree import Asked, meaning
 from serve.cache.nearest import Nearest, Vector
 from serve.cache.thresholds import Language, language_of
 from serve.cache.vectors import Embed, QuestionVectors
@@ -35,6 +35,7 @@ class _Question(NamedTuple):
     partition: bytes
     key: bytes
     text: str
+    asked: Asked
     number: int
     until: float
 
@@ -74,26 +75,29 @@ class SemanticIndex:
         if vector is None or nearest is None:
             return None
         now = self._clock()
-        read = None
+        asked, found = meaning(text), None
         for number, cosine in nearest.search(vector, CANDIDATES):
             if cosine < threshold:
-                return None
+                break
             question = self._numbered[number]
             if question.until <= now:
                 self.forget(partition, question.key)
-                continue
-            read = read or reading(text)
-            if text == question.text or agree(read, reading(question.text)):
-                self._questions.move_to_end(question.key)
-                return question.key
-        return None
+            elif question.text == text or (found is None and question.asked == asked):
+                found = question.key
+                if question.text == text:
+                    break
+        if found is not None:
+            self._questions.move_to_end(found)
+        return found
 
     async def add(self, partition: bytes, text: str, key: bytes, ttl: float) -> None:
         """See `Questions.add`. The answer does not wait for the model: what it has not seen yet is
         added once it has (`settled`)."""
         if self._threshold(text) is None:
             return
-        question = _Question(partition, key, text, next(self._numbers), self._clock() + ttl)
+        question = _Question(
+            partition, key, text, meaning(text), next(self._numbers), self._clock() + ttl
+        )
         vector = self._vectors.known(text)
         if vector is not None:
             self._hold(question, vector)

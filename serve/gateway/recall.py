@@ -34,7 +34,7 @@ class Recall:
         self._ask = ask
         self._flights = Flights()
         self._repeats = Repeats(store, self._flights)
-        self.rechecks = Rechecks(self._live, self._keep)
+        self.rechecks = Rechecks(self._live, self._keep, caches.forget)
 
     async def answer(self, call: Call, ask: Work) -> Answer:
         """The answer to `call`: one that is there, or what `ask` gives. Raises GatewayError."""

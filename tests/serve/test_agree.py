@@ -1,53 +1,51 @@
-"""Which questions ask the same: what differs in one thing that matters does not."""
+"""Which questions ask the same: what differs in anything but the closed lists does not."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serve.cache.agree import agrees, reading
-from serve.cache.agreement import numbers
-from serve.cache.calibrate import measure, read_pairs
+from scripts.cache_calibration import LANGUAGES, pairs_of, sets_of
+from serve.cache.agree import LONGEST, agrees, form, meaning
+from serve.cache.calibrate import measure
+from serve.cache.thresholds import Language
 
-DATA = Path(__file__).parent / "data"
-LOOKALIKES = [
-    pair
-    for language in ("en", "zh")
-    for pair in read_pairs(DATA / f"cache_lookalikes_{language}.jsonl")
-]
-LEAST_RECALL = 0.6
-"""Of the rewordings among them; measured: 0.74."""
+LEAST_RECALL = 0.5
+"""Of the plain rewordings of the set `fresh`; measured: 0.73 and 0.77."""
 
 
-def test_lookalikes_do_not_agree() -> None:
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_other_question_agrees(language: Language) -> None:
     wrong = [
         (pair.a, pair.b)
-        for pair in LOOKALIKES
-        if not pair.same and (agrees(pair.a, pair.b) or agrees(pair.b, pair.a))
+        for pair in pairs_of(language)
+        if not pair.same and (agrees(pair.a, pair.b) or form(pair.a) == form(pair.b))
     ]
     assert wrong == []
 
 
-def test_most_plain_rewordings_agree() -> None:
-    hits = [agrees(pair.a, pair.b) for pair in LOOKALIKES]
-    assert measure(LOOKALIKES, hits).recall >= LEAST_RECALL
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_most_plain_rewordings_agree(language: Language) -> None:
+    pairs = sets_of(language)["fresh"]
+    assert measure(pairs, [agrees(pair.a, pair.b) for pair in pairs]).recall >= LEAST_RECALL
 
 
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("How much is 1,200 dollars in euros?", "How much are 1200 dollars in euros?"),
-        ("What is the fifth amendment?", "What is the 5th amendment?"),
-        ("一万两千元怎么存？", "12000 元怎么存？"),
-        ("贷款 100 万怎么还？", "贷款一百万怎么还？"),
-        ("How do I turn off Bluetooth?", "How can I disable bluetooth?"),
-        ("Is tea healthier than coffee?", "is tea healthier than coffee"),
+        ("Hi, can you please explain how tides work?", "Explain how tides work"),
+        ("Could you tell me who wrote Dracula?", "Who is the author of Dracula"),
+        ("In Excel, how do I freeze a row?", "How can I freeze a row in Excel?"),
+        ("What's your favourite colour?", "what is your favorite color"),
+        ('How do I use "grep" here?', 'How can I use "grep" here?'),
+        (
+            "What is the difference between TCP and UDP?",
+            "What's the difference between UDP and TCP",
+        ),
+        ("您好，请问怎么退票？谢谢", "如何退票"),
         ("TCP 和 UDP 有什么区别？", "UDP 和 TCP 的区别是什么？"),
-        ("What is the difference between TCP and UDP?", "How do UDP and TCP differ?"),
-        ("Who is @anna?", "Please, who is @anna?"),
+        ("如何在 Excel 中求和？", "在Excel中怎么求和"),
         ("Ｌｉｎｕｘ怎么重命名文件?", "Linux 怎么重命名文件？"),
     ],
 )
@@ -56,83 +54,86 @@ def test_another_way_to_say_it(one: str, other: str) -> None:
     assert agrees(other, one)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("Who won against Spain?", "Who did Spain win against?"),
-        ("What eats snakes?", "What do snakes eat?"),
-        ("谁赢了西班牙？", "西班牙战胜了谁？"),
-        ("Did he call her?", "Did she call him?"),
-        ("Do cats chase dogs?", "Is it true that dogs chase cats?"),
-        ("How can a tenant sue a landlord?", "What is the way for a landlord to sue a tenant?"),
-        ("How do teachers talk to parents?", "How can parents talk to teachers?"),
-        ("家长如何与老师进行沟通？", "老师怎么跟家长沟通？"),
-        ("员工可以投诉老板吗？", "老板能不能投诉员工？"),
-        ("卖家给买家退款要多久？", "买家给卖家退款需要多久？"),
-        ("Translate I am late into German", "Translate he is late into German"),
-        ("Translate: the bank is open", "Translate: the bank is closed"),
-        ('Fix "x = 1"', 'Fix "x = l"'),
-        ("Explain `a - b`", "Explain `a + b`"),
-        ("what is 5 - 3", "what is 5 + 3"),
-        ("solve x² = 4", "solve x2 = 4"),
-        ("is x > 3", "is x < 3"),
-        ("Who is @anna?", "Who is @peter?"),
-        ("Ping #general", "Ping @general"),
-        ("Is it 5 degrees", "Is it -5 degrees"),
-        ("How do I do it?", "What is this?"),
-        ("yes", "no"),
-        ("继续", "停止"),
-        ("Was Google bought by Alphabet in 2015?", "Was Alphabet bought by Google in 2015?"),
-        ("Use Python 3.1", "Use Python 3.10"),
-        ("Summarize\nthe first draft", "Summarize\nthe final draft"),
-    ],
+LETTERS = [
+    "a b",
+    "a  b",
+    "a b ",
+    "A b",
+    "a b.",
+    "a b?",
+    "what's",
+    "what is",
+    "怎么做",
+    "如何做",
+    "a\nb",
+]
+OPENINGS = [": ", "：", "\n", '"', "`", "“", "(", "（", "[", "{", "《", "「", " 'x' ", "<b>"]
+
+
+@pytest.mark.parametrize("opening", OPENINGS)
+def test_what_follows_is_compared_to_the_letter(opening: str) -> None:
+    for head in ("Is this right", "这样对吗"):
+        texts = [f"{head}{opening}{text}" for text in LETTERS]
+        assert all(agrees(a, b) == (a == b) for a in texts for b in texts)
+    assert agrees(f"How do I fix this{opening}a b.", f"How can I fix this{opening}a b.")
+
+
+ENGLISH = [
+    "how",
+    "I",
+    "not",
+    "copy",
+    "from",
+    "to",
+    "Paris",
+    "Lyon",
+    "file",
+    "in",
+    "3",
+    "3",
+    "please",
+]
+CHINESE = ["从", "到", "北京", "上海", "不", "三", "怎么", "比", "大", "谁", "我", "请问"]
+MARKS = [":", '"', "'", "-", "《", "》", "\n", ".", "?"]
+TEXTS = st.one_of(
+    st.text(max_size=60),
+    st.lists(st.sampled_from([*ENGLISH, *CHINESE, *MARKS]), max_size=12).map(" ".join),
 )
-def test_in_doubt_they_do_not(one: str, other: str) -> None:
-    assert not agrees(one, other)
-    assert not agrees(other, one)
 
 
-ENGLISH = ["how", "I", "not", "copy", "from", "to", "Paris", "Lyon", "file", "in", "3", "before"]
-CHINESE = ["从", "到", "北京", "上海", "不", "三", "怎么", "比", "大", "谁", "我"]
-MARKS = [":", '"', "'", "-", "《", "》", "\n", "."]
-WORDS = st.sampled_from([*ENGLISH, *CHINESE, *MARKS])
-TEXTS = st.one_of(st.text(max_size=60), st.lists(WORDS, max_size=12).map(" ".join))
-
-
+@settings(max_examples=60)
 @given(TEXTS, TEXTS)
-def test_agreeing_is_mutual(one: str, other: str) -> None:
+def test_agreeing_is_mutual_and_an_equal_form_agrees(one: str, other: str) -> None:
     assert agrees(one, one)
     assert agrees(one, other) == agrees(other, one)
+    if form(one) == form(other):
+        assert agrees(one, other)
 
 
-@given(st.integers(0, 10**6), st.integers(0, 10**6))
-def test_numbers_agree_only_if_equal(one: int, other: int) -> None:
-    texts = [f"How do I split {number:,} euros?" for number in (one, other)]
-    assert agrees(*texts) == (one == other)
-    assert agrees(f"{one} 欧元怎么分？", f"{other} 欧元怎么分？") == (one == other)
-
-
-@pytest.mark.parametrize(
-    ("numeral", "value"),
-    [
-        ("十", "10"),
-        ("十二", "12"),
-        ("二十", "20"),
-        ("一百零五", "105"),
-        ("两千五", "2500"),
-        ("一万两千", "12000"),
-        ("三亿零五万", "300050000"),
-        ("二〇二四", "2024"),
-        ("半", "0.5"),
-    ],
+PLAIN = st.lists(
+    st.sampled_from(["Paris", "Lyon", "not", "and", "or", "3", "a", "the"]), min_size=1
 )
-def test_chinese_numerals(numeral: str, value: str) -> None:
-    assert numbers.chinese(numeral) == value
+
+
+@settings(max_examples=60)
+@given(PLAIN, PLAIN)
+def test_other_words_or_another_order_or_number_of_them_is_another_question(
+    one: list[str], other: list[str]
+) -> None:
+    asked, too = (f"How do I get {' '.join(words)}?" for words in (one, other))
+    assert agrees(asked, too) == (one == other)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "?", "：", "\n\n", "《》", "a" * 100_000, "不" * 1_000, "-" * 500]
+    "text",
+    ["", " ", "?", "：", "\n\n", "《》", "a" * 100_000, "不" * 1_000, "-" * 500, "谢谢", "please"],
 )
 def test_odd_texts_are_read(text: str) -> None:
-    assert reading(text) == reading(text)
+    assert meaning(text) == meaning(text)
     assert not agrees(text, "How tall is Mount Everest?")
+
+
+def test_of_a_long_question_only_an_equal_one_agrees() -> None:
+    text = "What is " + "very " * (LONGEST // 5) + "far?"
+    assert agrees(text, text)
+    assert not agrees(text, text.removesuffix("?"))

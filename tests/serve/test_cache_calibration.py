@@ -15,6 +15,7 @@ from scripts.cache_calibration import (
     pairs_of,
     parts,
     semantic_hits,
+    sets_of,
 )
 from serve.ask.errors import Misconfigured
 from serve.cache.calibrate import Pair, measure, threshold
@@ -27,8 +28,9 @@ from tests.serve.gateway_world import gateway_world
 from tests.serve.scripted_upstream import upstream_world
 
 LANGUAGES: tuple[Language, ...] = get_args(Language)
-LEAST_RECALL = 0.35
-"""Of all paraphrases, most of them free ones; measured: 0.42 to 0.43."""
+LEAST_RECALL = {"near": 0.02, "semantic": 0.08}
+"""Of all pairs that ask the same, most of them free paraphrases; measured: 0.03 to 0.05, and 0.12
+to 0.17."""
 
 
 def made(cosines: list[tuple[float, bool]]) -> tuple[list[Pair], Vectors, Vectors]:
@@ -68,8 +70,8 @@ def test_a_model_that_finds_other_questions_more_alike_has_none() -> None:
 def test_the_pairs_are_enough_and_half_of_them_decide_nothing() -> None:
     for language in LANGUAGES:
         pairs = pairs_of(language)
-        assert len(pairs) >= 200
-        assert 0.4 <= np.mean([pair.same for pair in pairs]) <= 0.5
+        assert len(pairs) >= 600
+        assert 0.3 <= np.mean([pair.same for pair in pairs]) <= 0.5
         assert 0.4 <= np.mean([pair.held_out for pair in pairs]) <= 0.6
         assert {pair.why for pair in pairs} >= {"number", "name", "negation", "direction"}
 
@@ -82,10 +84,9 @@ def test_precision_and_recall() -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_the_near_cache_is_precise(language: Language) -> None:
-    pairs = pairs_of(language)
-    for how in parts(pairs, await near_hits(pairs)).values():
-        assert how.hits > 0
-        assert how.precision >= 0.99
+    measured = parts(sets_of(language), await near_hits(pairs_of(language)))
+    assert all(how.precision >= 0.99 for how in measured.values())
+    assert measured["all"].recall >= LEAST_RECALL["near"]
 
 
 @pytest.mark.slow
@@ -105,10 +106,9 @@ async def test_the_semantic_cache_is_precise(name: str) -> None:
             assert found is None
             continue
         assert found == pytest.approx(known[language], abs=0.003)
-        measured = parts(pairs, await semantic_hits(pairs, embed, known))
-        assert measured["held out"].precision >= 0.99
-        assert measured["all"].precision >= 0.99
-        assert measured["all"].recall >= LEAST_RECALL
+        measured = parts(sets_of(language), await semantic_hits(pairs, embed, known))
+        assert all(how.precision >= 0.99 for how in measured.values())
+        assert measured["all"].recall >= LEAST_RECALL["semantic"]
 
 
 def test_a_model_without_thresholds_stops_a_gateway_that_needs_it() -> None:

@@ -20,6 +20,7 @@ class Live:
         self.text = text
         self.calls: list[Call] = []
         self.kept: list[tuple[Call, bytes]] = []
+        self.forgotten: list[Hit] = []
         self.go = asyncio.Event()
         self.go.set()
         self.down = False
@@ -35,7 +36,7 @@ class Live:
         self.kept.append((call, answer.body))
 
     def rechecks(self, most: int = 4) -> Rechecks:
-        return Rechecks(self.ask, self.keep, most)
+        return Rechecks(self.ask, self.keep, self.forgotten.append, most)
 
 
 HIT = Hit("near", an_answer("Use mv."), checked=True)
@@ -47,15 +48,17 @@ async def test_a_hit_that_the_provider_confirms_is_not_wrong() -> None:
     rechecks.start(a_call(), HIT)
     await rechecks.idle()
     assert (rechecks.checked["near"], rechecks.wrong["near"]) == (1, 0)
+    assert live.forgotten == []
 
 
-async def test_a_hit_that_it_does_not_is_counted_and_its_answer_kept() -> None:
+async def test_a_hit_that_it_does_not_is_counted_forgotten_and_its_answer_kept() -> None:
     live = Live("Use cp.")
     rechecks = live.rechecks()
     call = a_call()
     rechecks.start(call, HIT)
     await rechecks.idle()
     assert (rechecks.checked["near"], rechecks.wrong["near"]) == (1, 1)
+    assert live.forgotten == [HIT]
     assert live.kept == [(call, an_answer("Use cp."))]
 
 

@@ -18,7 +18,7 @@ from tests.serve.cache_calls import ALL, TARGET, Clock, a_call, an_answer
 
 CHAT = {"messages": [], "temperature": 0}
 ASKED = "How do I rename a file in Linux?"
-REWORDED = "How can I rename a file on Linux?"
+REWORDED = "Please, how do I rename a file in Linux"
 
 
 def caches(clock: Clock | None = None, draw: float = 0.0, **settings: Any) -> Caches:

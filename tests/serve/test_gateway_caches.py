@@ -138,10 +138,10 @@ def test_a_near_hit_is_marked_and_checked_live(upstream: Upstream, http: httpx.C
     upstream.wait_arrived()
     while upstream.arrived.acquire(blocking=False):
         pass
-    near = chat(http, "how can i rename a file on linux ?")
+    near = chat(http, "how do i rename a file in Linux ?")
     assert (near.headers["x-fupan-cache"], near.headers["x-fupan-cost"]) == ("near", "0")
     upstream.wait_arrived()
-    assert upstream.bodies[-1]["messages"][0]["content"] == "how can i rename a file on linux ?"
+    assert upstream.bodies[-1]["messages"][0]["content"] == "how do i rename a file in Linux ?"
 
 
 def test_embeddings_are_kept(upstream: Upstream, http: httpx.Client) -> None:

@@ -80,6 +80,16 @@ async def test_a_nearer_question_that_does_not_agree_hides_none_that_does() -> N
     await ours.aclose()
 
 
+async def test_an_equal_question_is_preferred() -> None:
+    texts = ("How do I rename a file?", "How can I rename a file?")
+    for order in ((0, 1), (1, 0)):
+        ours = index()
+        for number in order:
+            await kept(ours, texts[number], bytes([number]))
+        assert [await ours.find(HERE, text) for text in texts] == [b"\0", b"\1"]
+        await ours.aclose()
+
+
 async def test_a_language_without_a_threshold_is_left_alone() -> None:
     ours = SemanticIndex(letters, {"en": 0.5}, 10)
     for text in ("怎么重命名文件？", "Как переименовать файл?", "ファイル名の変更"):

@@ -1,10 +1,8 @@
-"""What a question says, as far as code can read it in Chinese and English.
+"""The closed lists of what may differ between two questions that ask the same.
 
-    words.py      a question as words, each with what it does there
-    english.py, chinese.py, tables.py   what words mean, from english.txt and chinese.txt
-    numbers.py    numbers in digits and in words as values
-    negation.py   what is negated
-    direction.py  who does it to whom, from where to where
+    english.py, chinese.py                   the form: manners, final punctuation, spellings
+    english_meaning.py, chinese_meaning.py   the meaning: a few other words, another order
 
-Invariant: pure; `serve.cache.agree` decides.
+Invariant: pure; every list names what may differ, and whatever is in none of them must be the same.
+`serve.cache.agree` puts them together.
 """
