@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from typing import NamedTuple
 
-from serve.cache.agree import Asked, meaning
+from serve.cache.agree import meaning
 from serve.cache.nearest import Nearest, Vector
 from serve.cache.thresholds import Language, language_of
 from serve.cache.vectors import Embed, QuestionVectors
@@ -35,7 +35,7 @@ class _Question(NamedTuple):
     partition: bytes
     key: bytes
     text: str
-    asked: Asked
+    asked: bytes
     number: int
     until: float
 
@@ -75,7 +75,7 @@ class SemanticIndex:
         if vector is None or nearest is None:
             return None
         now = self._clock()
-        asked, found = meaning(text), None
+        asked, found = meaning(text).digest(), None
         for number, cosine in nearest.search(vector, CANDIDATES):
             if cosine < threshold:
                 break
@@ -96,7 +96,7 @@ class SemanticIndex:
         if self._threshold(text) is None:
             return
         question = _Question(
-            partition, key, text, meaning(text), next(self._numbers), self._clock() + ttl
+            partition, key, text, meaning(text).digest(), next(self._numbers), self._clock() + ttl
         )
         vector = self._vectors.known(text)
         if vector is not None:
