@@ -116,13 +116,9 @@ async def test_nothing_is_kept_of_connections_that_ended(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Connection, "__init__", noted)
 
-    async def closing(request: web.Request) -> web.StreamResponse:
-        answer = await answering()(request)
-        answer.force_close()
-        return answer
-
-    async with world(Fake([answering(), closing])) as made:
+    async with world(Fake([streaming(*PIECES, then=lose)])) as made:
         for _ in range(3):
-            await made.ask()
+            await events_of(await made.stream())
+        assert await made.in_use() == 0
     await asyncio.sleep(0)
     assert [len(each._answers) for each in made_ones] == [0]

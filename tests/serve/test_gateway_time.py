@@ -1,0 +1,119 @@
+"""Where a request's time and a key's money go before a provider is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from http.client import HTTPConnection
+from pathlib import Path
+
+import httpx
+import orjson
+import pytest
+from aiohttp import web
+
+from serve.ask.limiter_host import InProcessPermits
+from serve.ask.settings import Provider
+from serve.gateway.build import build_gateway
+from serve.gateway.gateway import Gateway
+from serve.gateway.keys import digest_of
+from serve.gateway.settings import GatewaySettings
+from serve.gateway.trial import ENOUGH
+from tests.serve.fault_world import CHAT, error, setting
+from tests.serve.gateway_world import World, gateway_world, provider_at
+from tests.serve.scripted_upstream import completion, silence, upstream_world
+
+WHO = ("web", "other")
+_BODY = {**CHAT, "model": "small", "max_tokens": 1000}
+"""Costs little more than 0.01 CNY at most."""
+_WEB = {"authorization": "Bearer fp-web"}
+
+
+def test_a_body_that_takes_the_whole_time_is_the_clients_own_limit() -> None:
+    with setting(timeout=0.2) as here:
+        connection = HTTPConnection(here.world.url.removeprefix("http://"), timeout=10)
+        body = orjson.dumps(CHAT)
+        connection.putrequest("POST", "/v1/chat/completions")
+        connection.putheader("content-length", str(len(body)))
+        connection.endheaders(body[:10])
+        threading.Event().wait(0.3)
+        connection.send(body[10:])
+        answer = connection.getresponse()
+        assert answer.status == 400
+        assert orjson.loads(answer.read())["error"]["code"] == "body_timeout"
+        assert here.upstream.calls == 0
+
+
+def test_a_turn_is_not_waited_for_longer_than_leaves_time_for_an_answer() -> None:
+    async def slow(_: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(0.1)
+        return web.json_response(completion())
+
+    with setting(timeout=0.4, admission={"in_flight": 1}) as here:
+        here.upstream.planned.extend([slow] * ENOUGH)
+        for _ in range(ENOUGH):
+            here.post()
+        here.upstream.planned.append(silence)
+        with closing(_asking(here.world, CHAT)):
+            for _ in range(ENOUGH + 1):
+                here.upstream.wait_arrived()
+            assert error(here.post()) == (503, "gateway_overloaded")
+        assert here.upstream.calls == ENOUGH + 1
+
+
+@pytest.mark.parametrize(("sent", "status"), [(False, 200), (True, 429)])
+def test_a_key_pays_for_one_who_left_only_if_it_was_sent(
+    tmp_path: Path, sent: bool, status: int
+) -> None:
+    permits: list[InProcessPermits] = []
+
+    def permits_of(provider: Provider) -> InProcessPermits:
+        permits.append(InProcessPermits(provider.limits.to_limits()))
+        return permits[-1]
+
+    def build(settings: GatewaySettings) -> Gateway:
+        return build_gateway(settings, permits=permits_of)
+
+    keys = tmp_path / "keys.yaml"
+    money = {"max_spend": "0.015", "currency": "CNY"}
+    web, other = ({"name": name, "tenant": name, "sha256": digest_of(f"fp-{name}")} for name in WHO)
+    keys.write_bytes(orjson.dumps([{**web, **money}, other]))
+    prices = {"currency": "CNY", "input": 2, "output": 10}
+    with upstream_world() as upstream:
+        provider = provider_at(
+            upstream.url, models=["small"], prices=prices, limits={"max_concurrency": 1}
+        )
+        with gateway_world({"main": provider}, {"keys": str(keys)}, build) as world:
+
+            def waiting(many: int) -> bool:
+                return world.run(permits[0].stats()).waiting["online"] == many
+
+            upstream.planned.append(silence)
+            with closing(_asking(world, _BODY, "web" if sent else "other")):
+                upstream.wait_arrived()
+                if not sent:
+                    with closing(_asking(world, _BODY, "web")):
+                        _until(lambda: waiting(1))
+                    _until(lambda: waiting(0))
+            _until(lambda: world.gateway.admission.in_flight == 0)
+            answer = httpx.post(f"{world.base_url}/chat/completions", json=_BODY, headers=_WEB)
+    assert answer.status_code == status
+
+
+def _asking(world: World, body: object, name: str = "nobody") -> HTTPConnection:
+    """A client that has asked and does not wait for the answer."""
+    connection = HTTPConnection(world.url.removeprefix("http://"), timeout=10)
+    headers = {"authorization": f"Bearer fp-{name}"}
+    connection.request("POST", "/v1/chat/completions", orjson.dumps(body), headers)
+    return connection
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    """Wait for what no event tells of."""
+    for _ in range(2000):
+        if holds():
+            return
+        threading.Event().wait(0.002)
+    raise AssertionError("it did not come to that")
