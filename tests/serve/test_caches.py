@@ -179,6 +179,16 @@ async def test_a_reworded_question_is_near_only_where_near_is_wished() -> None:
     assert await ours.find(exact) is None
 
 
+async def test_a_forgotten_hit_answers_only_the_equal_question() -> None:
+    ours = caches()
+    await ours.keep(a_call(ASKED), an_answer())
+    hit = await ours.find(a_call(REWORDED))
+    assert hit is not None
+    ours.forget(hit)
+    assert await ours.find(a_call(REWORDED)) is None
+    assert await ours.find(a_call(ASKED)) is not None
+
+
 async def test_a_question_whose_answer_is_gone_is_forgotten() -> None:
     clock = Clock()
     store, near = MemoryStore(10_000, clock), NearIndex(10_000, clock)
