@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
+import time
 from collections.abc import Callable
 from contextlib import closing
 from http.client import HTTPConnection
@@ -12,7 +12,6 @@ from pathlib import Path
 import httpx
 import orjson
 import pytest
-from aiohttp import web
 
 from serve.ask.limiter_host import InProcessPermits
 from serve.ask.settings import Provider
@@ -20,10 +19,9 @@ from serve.gateway.build import build_gateway
 from serve.gateway.gateway import Gateway
 from serve.gateway.keys import digest_of
 from serve.gateway.settings import GatewaySettings
-from serve.gateway.trial import ENOUGH
 from tests.serve.fault_world import CHAT, error, setting
 from tests.serve.gateway_world import World, gateway_world, provider_at
-from tests.serve.scripted_upstream import completion, silence, upstream_world
+from tests.serve.scripted_upstream import silence, upstream_world
 
 WHO = ("web", "other")
 _BODY = {**CHAT, "model": "small", "max_tokens": 1000}
@@ -46,21 +44,18 @@ def test_a_body_that_takes_the_whole_time_is_the_clients_own_limit() -> None:
         assert here.upstream.calls == 0
 
 
-def test_a_turn_is_not_waited_for_longer_than_leaves_time_for_an_answer() -> None:
-    async def slow(_: web.Request) -> web.StreamResponse:
-        await asyncio.sleep(0.1)
-        return web.json_response(completion())
-
-    with setting(timeout=0.4, admission={"in_flight": 1}) as here:
-        here.upstream.planned.extend([slow] * ENOUGH)
-        for _ in range(ENOUGH):
-            here.post()
+def test_a_turn_is_not_waited_for_longer_than_leaves_time_for_an_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with setting(timeout=1, admission={"in_flight": 1}) as here:
+        monkeypatch.setattr(here.world.gateway._upstream, "needed", lambda _: 0.9)
         here.upstream.planned.append(silence)
         with closing(_asking(here.world, CHAT)):
-            for _ in range(ENOUGH + 1):
-                here.upstream.wait_arrived()
+            here.upstream.wait_arrived()
+            started = time.monotonic()
             assert error(here.post()) == (503, "gateway_overloaded")
-        assert here.upstream.calls == ENOUGH + 1
+            assert time.monotonic() - started < 0.9
+        assert here.upstream.calls == 1
 
 
 @pytest.mark.parametrize(("sent", "status"), [(False, 200), (True, 429)])
