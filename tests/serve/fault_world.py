@@ -87,7 +87,7 @@ class Setting:
 def head(length: int, path: str = "/v1/chat/completions") -> bytes:
     lines = [
         f"POST {path} HTTP/1.1",
-        "host: gateway",
+        "host: 127.0.0.1",
         "content-type: application/json",
         f"content-length: {length}",
     ]

@@ -16,6 +16,7 @@ import orjson
 import pytest
 
 from serve.ask.settings import LimitSettings
+from tests.serve.crowd import Told, crowd
 from tests.serve.gateway_world import World, gateway_world, provider_at
 from tests.serve.scripted_upstream import Upstream, silence, upstream_world
 
@@ -57,7 +58,7 @@ async def test_a_body_that_says_it_is_too_long_is_not_read(
     port = int(world.url.rpartition(":")[2])
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(
-        b"POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\n"
+        b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\n"
         b"content-length: %d\r\nexpect: 100-continue\r\n\r\n" % BODY
     )
     status = await reader.readline()
@@ -91,36 +92,18 @@ def test_more_inputs_than_are_taken_at_once(upstream: Upstream) -> None:
     assert refused.json()["error"]["param"] == "input"
 
 
-CROWD = """
-import asyncio, json, sys
-import aiohttp
-
-async def ask(http, url, body):
-    async with http.post(url, json=body) as answer:
-        told = await answer.json()
-        return [answer.status, told["error"]["code"], int(answer.headers["retry-after"])]
-
-async def crowd(url, body, many, answered):
-    connector = aiohttp.TCPConnector(limit=0)
-    async with aiohttp.ClientSession(connector=connector) as http:
-        tasks = [asyncio.create_task(ask(http, url, body)) for _ in range(many)]
-        told = [await one for one in list(asyncio.as_completed(tasks))[:answered]]
-        print(json.dumps(told))
-
-url, body, many, answered = sys.argv[1:]
-asyncio.run(crowd(url, json.loads(body), int(many), int(answered)))
-"""
-"""So many requests at once, from a process of its own; it tells of those that are answered while
-the others wait, and leaves."""
-
-
-def crowd(world: World, many: int) -> list[tuple[int, str, int]]:
-    """What those were told who did not fit in: status, code, seconds to wait."""
+def turned_away(world: World, many: int) -> int:
+    """How many of so many do not fit in."""
     settings = world.gateway.settings.serve.admission
-    answered = many - settings.in_flight - settings.waiting
+    return many - settings.in_flight - settings.waiting
+
+
+def crowd_of_its_own(world: World, many: int) -> list[Told]:
+    """What those are told who do not fit in. From a process of its own."""
     url = f"{world.base_url}/chat/completions"
+    told = [url, orjson.dumps(CHAT).decode(), str(many), str(turned_away(world, many))]
     done = subprocess.run(
-        [sys.executable, "-c", CROWD, url, orjson.dumps(CHAT).decode(), str(many), str(answered)],
+        [sys.executable, "-m", "tests.serve.crowd", *told],
         check=True,
         capture_output=True,
         timeout=120,
@@ -137,7 +120,8 @@ def test_who_does_not_fit_in_the_queue_is_turned_away(upstream: Upstream) -> Non
     few = {"admission": {"in_flight": 2, "waiting": 3}}
     with gateway_world({"main": upstream.url}, few) as world:
         upstream.planned.extend([silence] * 5)
-        told = crowd(world, 12)
+        url = f"{world.base_url}/chat/completions"
+        told = asyncio.run(crowd(url, CHAT, 12, turned_away(world, 12)))
         assert [answer[:2] for answer in told] == [(503, "gateway_overloaded")] * 7
         assert all(wait >= 1 for _, _, wait in told)
         assert everybody_left(world)
@@ -150,7 +134,8 @@ def test_bodies_that_come_slowly_keep_nobody_out(upstream: Upstream) -> None:
         for _ in range(5):
             connection = slow.enter_context(socket.create_connection(address, timeout=10))
             connection.sendall(
-                b"POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\ncontent-length: 9\r\n\r\n{"
+                b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+                b"content-length: 9\r\n\r\n{"
             )
         # One of them had to make room for another.
         assert httpx.post(f"{world.base_url}/chat/completions", json=CHAT).status_code == 200
@@ -162,7 +147,7 @@ def test_ten_thousand_requests_at_once(upstream: Upstream) -> None:
     with gateway_world({"main": provider}) as world:
         upstream.planned.extend([silence] * 1_200)
         before = resident()
-        told = crowd(world, MANY)
+        told = crowd_of_its_own(world, MANY)
         assert len(told) == MANY - 1_200
         assert {answer[:2] for answer in told} == {(503, "gateway_overloaded")}
         # A connection takes about 10 KiB, of whoever waits on it or was turned away.

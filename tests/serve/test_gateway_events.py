@@ -55,6 +55,7 @@ def read(chunks: Sequence[bytes]) -> list[bytes]:
     return [payload for chunk in chunks for payload in reader.feed(chunk)] + reader.end()
 
 
+@settings(max_examples=50)
 @given(streams(), st.lists(st.integers(0, 10_000), max_size=12))
 def test_payloads_do_not_depend_on_how_the_bytes_come(
     stream: tuple[bytes, list[bytes]], places: list[int]

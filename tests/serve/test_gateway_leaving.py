@@ -110,8 +110,6 @@ def test_a_client_that_leaves_while_it_waits_for_a_permit() -> None:
 def test_a_client_that_does_not_read_its_stream_gives_its_turn_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("serve.gateway.app.READ_SECONDS", 0.2)
-
     async def endless(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await response.prepare(request)
@@ -119,7 +117,9 @@ def test_a_client_that_does_not_read_its_stream_gives_its_turn_back(
         while True:
             await response.write(said)
 
-    with setting(timeout=0.5) as here:
+    with setting() as here:
+        timeout = here.world.gateway.settings.serve.timeout
+        monkeypatch.setattr("serve.gateway.app.READ_SECONDS", 0.3 - timeout)
 
         def given_up(connection: socket.socket) -> None:
             here.idle_after(here.upstream.wait_arrived)
