@@ -20,7 +20,6 @@ import orjson
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from job.cluster import cluster
 from serve.app import APPLICATION, application, autoscaling
 from serve.gateway.settings import GatewaySettings
 from tests.command import fupan
@@ -62,16 +61,20 @@ def gateway(config: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture(scope="module")
 def joined(gateway: Process) -> Iterator[Any]:
     """Ray Serve, from another process of the same cluster."""
+    import ray
     from ray import serve as ray_serve
+    from ray._private import ray_constants
     from ray._private.authentication.authentication_token_setup import (
         maybe_enable_token_auth_if_token_available,
     )
 
     maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_ADDRESS", gateway.cluster)
-        with cluster():
-            yield ray_serve
+        # As `job.cluster` joins one that listens on the loopback interface alone.
+        patch.setattr(ray_constants, "ENABLE_RAY_CLUSTER", False)
+        ray.init(address=gateway.cluster, namespace="fupan", log_to_driver=False)
+    yield ray_serve
+    ray.shutdown()
 
 
 def test_openais_client_and_curl_are_answered(gateway: Process) -> None:
