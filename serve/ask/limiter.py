@@ -2,7 +2,8 @@
 decisions out.
 
 Whoever hosts it calls `step` after every other call and at the time `step` asks for; nothing is
-granted outside `step`. Times are seconds of one monotonic clock that the host passes in.
+granted outside `step`, but what its clients have let take the place of a call that ended (`swap`).
+Times are seconds of one monotonic clock that the host passes in.
 
 Invariants: every ticket is granted once, refused once or withdrawn once; the permits in use are the
 leases neither settled nor expired; at most `max_concurrency` of them, and over any span no more
@@ -50,6 +51,10 @@ __all__ = [
 SETTLED_KEPT = 1000
 """Expiries of settled leases that are kept among the others: to clear them out one by one would
 cost more, and to wait until they are due keeps minutes of them."""
+MOST_AHEAD = 64
+"""Requests that a client may send before it tells: it does so at least every 50 ms (see
+`limiter_actor`), which is within the SKEW that the buckets allow for."""
+AHEAD_PART = 100
 LEASE_SLACK = 30.0
 """Seconds a lease outlives the longest its call may take: what a busy holder needs to settle."""
 
@@ -151,6 +156,35 @@ class Limiter:
             self._concurrency.outage_over()
         return Settled(not is_closed or self._breaker.lived_through_opening(call.number))
 
+    def ahead(self, now: float) -> tuple[int, float]:
+        """How many requests and tokens a client may send under the leases that it has, one call
+        after the other, before it tells: none where anything is scarce, be it that somebody waits,
+        and at most the hundredth part of what may be sent at once."""
+        if (
+            self.anybody_waits
+            or self._breaker.state(now) != "closed"
+            or self._allowance.paused_until > now
+            or self._counted_in_use() > self._concurrency.limit
+        ):
+            return 0, 0.0
+        requests, tokens = self._allowance.at_once(now), self._allowance.tokens_at_once(now)
+        return (
+            MOST_AHEAD if requests is None else min(MOST_AHEAD, int(requests / AHEAD_PART)),
+            math.inf if tokens is None else tokens / AHEAD_PART,
+        )
+
+    def swap(self, lease_id: str, outcome: Outcome, ticket: Ticket, now: float) -> bool:
+        """The call under a lease has ended, and its holder has begun another one in its place, of
+        the same class: the calls in flight are as many as before. False: the lease is not known."""
+        call = self._calls.get(lease_id)
+        if call is None:
+            return False
+        self.settle(lease_id, outcome, now)
+        self._queues.join(ticket)
+        self._grant(ticket, now, call.number)
+        self._note_idleness(now)
+        return True
+
     def step(self, now: float) -> Step:
         """Everything that can be decided now."""
         while self._next_expiry() <= now:
@@ -215,12 +249,15 @@ class Limiter:
         at = max(self._breaker.admits_at(now), self._allowance.ready_at(ticket.tokens, now))
         return ticket, at
 
-    def _grant(self, ticket: Ticket, now: float) -> Lease:
+    def _grant(self, ticket: Ticket, now: float, instead: int | None = None) -> Lease:
+        """`instead`: the number of the call whose place it takes. While the breaker is not closed,
+        such a call is no probe, but of those that were there before."""
         self._queues.serve(ticket)
         self._granted += 1
         expires_at = now + ticket.call_seconds + LEASE_SLACK
         lease = Lease(ticket.id, ticket.cls, ticket.tokens, now, expires_at)
-        self._calls[lease.id] = _Call(lease, self._granted)
+        probes = instead is None or self._breaker.state(now) == "closed"
+        self._calls[lease.id] = _Call(lease, self._granted if probes else instead or 0)
         self._in_use[lease.cls] += 1
         heapq.heappush(self._expiries, (expires_at, lease.id))
         if len(self._expiries) > 2 * len(self._calls) + SETTLED_KEPT:
@@ -228,7 +265,8 @@ class Limiter:
             heapq.heapify(self._expiries)
         self._peak = max(self._peak, len(self._calls))
         self._allowance.granted(ticket.tokens, now)
-        self._breaker.granted(now)
+        if probes:
+            self._breaker.granted(now)
         return lease
 
     def _release(self, lease_id: str) -> _Call | None:

@@ -1,7 +1,8 @@
 """One limiter for a whole Ray cluster: a named actor per URL and key, and the client to it.
 
 While one letter to the actor is under way, what comes up meanwhile collects and goes together in
-the next: a client under load sends few and large ones, an idle one sends at once.
+the next: a client under load sends few and large ones, an idle one sends at once. Where nothing is
+scarce, an online request takes the place of one that has ended, and the actor is told later.
 
 Invariant: the key never travels: each client reads it in its own process, and only a hash of it and
 the URL names the actor. A client survives the loss of the actor: what was asked is asked again.
@@ -16,13 +17,15 @@ import os
 import time
 import uuid
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ray.exceptions import RayActorError
 
 from serve.ask.contract import Class
 from serve.ask.holders import BEAT_SECONDS
+from serve.ask.kept import KEPT_SECONDS, Kept, KeptLeases
 from serve.ask.limiter_host import breaker_open
 from serve.ask.limiter_letters import (
     Caller,
@@ -30,6 +33,7 @@ from serve.ask.limiter_letters import (
     Letter,
     OutcomeRow,
     Reply,
+    SwapRow,
     TicketRow,
     Wait,
 )
@@ -44,6 +48,9 @@ SETTLE_SECONDS = 2.0
 SOON_SECONDS = 0.005
 """How long a lease that has ended waits for a ticket to go with: a letter costs a millisecond of
 both processes' time, and five are nothing beside the time that a call takes."""
+LATER_SECONDS = 0.05
+"""The same where requests go before they are told; a letter takes two milliseconds of processor
+time, and a call that is told so late is well within the SKEW that the buckets allow for."""
 LOST_PAUSE_SECONDS = 0.2
 MINUTE = 60.0
 
@@ -73,12 +80,17 @@ class RayPermits:
         self._collecting: asyncio.Task[None] | None = None
         self._beating: asyncio.Task[None] | None = None
         self._later: asyncio.TimerHandle | None = None
+        self._kept = KeptLeases()
+        self._looking: asyncio.TimerHandle | None = None
         self._sent: deque[tuple[float, int]] = deque()
         self._sent_tokens = 0
 
     async def acquire(self, cls: Class, tokens: int, call_seconds: float = CALL_SECONDS) -> Lease:
         """See `Permits.acquire`."""
         ticket = TicketRow(f"{self._name}-{next(self._ids)}", cls, tokens, call_seconds)
+        if cls == "online" and (kept := self._kept.take(tokens)) is not None:
+            self._count_sent(tokens)
+            return self._swap(kept.lease, kept.ended, ticket)
         wait = Wait(ticket, asyncio.get_running_loop().create_future())
         self._waits[ticket.id] = wait
         self._letter.tickets[ticket.id] = ticket
@@ -89,8 +101,7 @@ class RayPermits:
         except asyncio.CancelledError:
             self._withdraw(ticket.id)
             raise
-        self._sent.append((time.monotonic(), tokens))
-        self._sent_tokens += tokens
+        self._count_sent(tokens)
         return lease
 
     async def settle(self, lease: Lease, outcome: Outcome) -> Settled:
@@ -103,12 +114,10 @@ class RayPermits:
 
     def settle_soon(self, lease: Lease, outcome: Outcome) -> None:
         """See `Permits.settle_soon`. It goes with the next ticket where one is asked for soon."""
+        if outcome.kind == "ok" and lease.cls == "online" and self._pass_on(lease, outcome):
+            return
         self._settle(lease, outcome, None)
-        if self._waits:
-            self._send()
-        elif self._later is None:
-            loop = asyncio.get_running_loop()
-            self._later = loop.call_later(SOON_SECONDS, self._send_later)
+        self._tell_later()
 
     async def retry_token(self) -> None:
         """See `Permits.retry_token`."""
@@ -150,11 +159,75 @@ class RayPermits:
         self, lease: Lease, outcome: Outcome, settled: asyncio.Future[Settled] | None
     ) -> None:
         self._open.discard(lease.id)
-        headers = {k: v for k, v in outcome.headers.items() if k.startswith(PREFIX)}
-        row = OutcomeRow(
-            lease.id, outcome.kind, outcome.tokens, outcome.retry_after, headers, outcome.status
+        self._letter.outcomes[lease.id] = _row(lease, outcome), settled
+        if outcome.kind in ("rate_limited", "unavailable", "timed_out"):
+            self._give_back(self._kept.drain())
+
+    def _pass_on(self, lease: Lease, outcome: Outcome) -> bool:
+        """Have a request that waits and is not asked for yet, or the next that comes, take the
+        place of the call that has ended; False: it is to be given back."""
+        ended = _row(lease, outcome)
+        for ticket in self._letter.tickets.values():
+            wait = self._waits[ticket.id]
+            if ticket.cls == "online" and not wait.lease.done() and self._kept.fits(ticket.tokens):
+                del self._letter.tickets[ticket.id], self._waits[ticket.id]
+                wait.lease.set_result(self._swap(lease, ended, ticket))
+                return True
+        if not self._kept.keep(lease, ended, time.monotonic()):
+            return False
+        if self._looking is None:
+            self._looking = asyncio.get_running_loop().call_later(KEPT_SECONDS, self._look)
+        return True
+
+    def _swap(self, lease: Lease, ended: OutcomeRow, ticket: TicketRow) -> Lease:
+        """The lease under which a request goes in the place of one that has ended."""
+        self._open.discard(lease.id)
+        self._keep_beating(ticket.id)
+        self._letter.swaps.append(SwapRow(ended, ticket))
+        self._kept.went(ticket.tokens)
+        self._tell_later()
+        return replace(lease, id=ticket.id, tokens=ticket.tokens)
+
+    def _look(self) -> None:
+        self._looking = None
+        self._give_back(self._kept.old(time.monotonic()))
+        if self._kept:
+            self._looking = asyncio.get_running_loop().call_later(KEPT_SECONDS, self._look)
+
+    def _give_back(self, kept: Sequence[Kept]) -> None:
+        for lease, ended, _ in kept:
+            self._open.discard(lease.id)
+            self._letter.outcomes[lease.id] = ended, None
+        if kept:
+            self._send()
+
+    def _forget_kept(self) -> None:
+        """They are lost with the actor that granted them."""
+        for lease, _, _ in self._kept.drain():
+            self._open.discard(lease.id)
+
+    def _tell_later(self) -> None:
+        """Send what there is to say now, or soon, as it is wanted."""
+        if self._urgent or (self._waits and not self._kept.allowed):
+            self._send()
+        elif self._later is None:
+            delay = LATER_SECONDS if self._kept.allowed else SOON_SECONDS
+            self._later = asyncio.get_running_loop().call_later(delay, self._send_later)
+
+    @property
+    def _urgent(self) -> bool:
+        """Whether somebody waits for what is to be said, or nothing more may go before it is."""
+        letter = self._letter
+        return bool(
+            letter.tickets
+            or letter.unwanted
+            or (letter.swaps and not self._kept.allowed)
+            or any(settled is not None for _, settled in letter.outcomes.values())
         )
-        self._letter.outcomes[lease.id] = row, settled
+
+    def _count_sent(self, tokens: int) -> None:
+        self._sent.append((time.monotonic(), tokens))
+        self._sent_tokens += tokens
 
     def _withdraw(self, ticket_id: str) -> None:
         self._waits.pop(ticket_id, None)
@@ -175,18 +248,29 @@ class RayPermits:
     async def _exchange(self) -> None:
         """Send letters for as long as there is something to say."""
         try:
-            while self._letter:
+            if self._letter:
                 await self._exchange_one()
+            while self._urgent or (self._letter and not self._kept.allowed):
+                await self._exchange_one()
+            if self._letter:
+                self._tell_later()
         except Exception as error:
             self._give_up(error)
 
     async def _exchange_one(self) -> None:
         letter, self._letter = self._letter, Letter()
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
         actor = self._actor
         rows = [row for row, _ in letter.outcomes.values()]
         try:
             reply: Reply = await actor.exchange.remote(
-                self._caller(), list(letter.tickets.values()), rows, list(letter.unwanted)
+                self._caller(),
+                list(letter.tickets.values()),
+                rows,
+                list(letter.unwanted),
+                letter.swaps,
             )
         except RayActorError as error:
             self._letter.repeat(letter, self._waits)
@@ -197,7 +281,8 @@ class RayPermits:
             if settled is not None and not settled.done():
                 settled.set_result(Settled(is_open))
         self._hear(reply, letter)
-        if self._waits and (self._collecting is None or self._collecting.done()):
+        undecided = len(self._waits) > len(self._letter.tickets)
+        if undecided and (self._collecting is None or self._collecting.done()):
             self._collecting = asyncio.get_running_loop().create_task(self._collect())
 
     async def _collect(self) -> None:
@@ -227,7 +312,12 @@ class RayPermits:
             known = self._server is not None
             self._server = reply.server
             if known:
+                self._forget_kept()
                 self._ask_again(asked)
+        if letter is not None:
+            self._kept.allow(reply.ahead, self._letter.swaps)
+            if not reply.ahead[0]:
+                self._give_back(self._kept.drain())
         for ticket_id, decided in reply.decided.items():
             self._decide(ticket_id, decided)
 
@@ -261,6 +351,7 @@ class RayPermits:
     async def _replace(self, actor: Any, error: RayActorError) -> None:
         """Look for the lost actor again, and have it asked for all that is waited for. Raises
         `error` once it has been missing for LOST_SECONDS."""
+        self._forget_kept()
         now = time.monotonic()
         self._lost_since = self._lost_since or now
         if now - self._lost_since >= LOST_SECONDS:
@@ -300,3 +391,10 @@ class RayPermits:
             await asyncio.sleep(BEAT_SECONDS)
             with contextlib.suppress(RayActorError):  # the next ticket or settle finds the actor
                 await self._actor.beat.remote(self._name)
+
+
+def _row(lease: Lease, outcome: Outcome) -> OutcomeRow:
+    headers = {k: v for k, v in outcome.headers.items() if k.startswith(PREFIX)}
+    return OutcomeRow(
+        lease.id, outcome.kind, outcome.tokens, outcome.retry_after, headers, outcome.status
+    )

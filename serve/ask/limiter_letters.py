@@ -36,6 +36,13 @@ class OutcomeRow(NamedTuple):
     status: int | None
 
 
+class SwapRow(NamedTuple):
+    """A lease that has ended, and the one that its client has let take its place."""
+
+    ended: OutcomeRow
+    begun: TicketRow
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """A client as it presents itself with every letter.
@@ -57,11 +64,12 @@ until another try is worth it; or None: its caller was taken for dead and may as
 
 class Reply(NamedTuple):
     """`server`: changes when the actor is another one; `decided`: by ticket; `breaker_open`: of
-    each lease that was settled, in the order of the letter."""
+    each lease that was settled, in the order of the letter; `ahead`: see `Limiter.ahead`."""
 
     server: str
     decided: dict[str, Decided]
     breaker_open: list[bool]
+    ahead: tuple[int, float] = (0, 0.0)
 
 
 @dataclass(slots=True)
@@ -74,16 +82,18 @@ class Wait:
 
 @dataclass(slots=True)
 class Letter:
-    """What is to be said to the actor. `outcomes`: and who waits for what comes of them."""
+    """What is to be said to the actor. `outcomes`: and who waits for what comes of them; `swaps`:
+    in their order, and before all others."""
 
     tickets: dict[str, TicketRow] = field(default_factory=dict)
     outcomes: dict[str, tuple[OutcomeRow, asyncio.Future[Settled] | None]] = field(
         default_factory=dict
     )
     unwanted: dict[str, None] = field(default_factory=dict)
+    swaps: list[SwapRow] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.tickets or self.outcomes or self.unwanted)
+        return bool(self.tickets or self.outcomes or self.unwanted or self.swaps)
 
     def repeat(self, lost: Letter, waits: Mapping[str, Wait]) -> None:
         """Say again what may not have arrived, as far as somebody still waits for it; to hear it
@@ -91,3 +101,4 @@ class Letter:
         self.tickets |= {id_: row for id_, row in lost.tickets.items() if id_ in waits}
         self.outcomes |= lost.outcomes
         self.unwanted |= lost.unwanted
+        self.swaps = lost.swaps + self.swaps
