@@ -11,6 +11,7 @@ as long as `graceful_shutdown_timeout_s`; the application's lifespan ends, and w
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,11 @@ class Replica:
         gateway = build_gateway(
             self._settings, permits=shared_permits, meter=meter, measured=measured
         )
-        return one_id(build_app(gateway))
+        app = one_id(build_app(gateway))
+        # What is loaded by now stays: looking through it for garbage again and again helps nobody.
+        gc.collect()
+        gc.freeze()
+        return app
 
     async def check_health(self) -> None:
         """Answered on the loop that answers requests: a replica whose loop is stuck is replaced."""
