@@ -18,11 +18,12 @@ from serve.ask.contract import Usage
 from serve.ask.errors import AskError, TimedOut, Unavailable
 from serve.ask.permit import OutcomeKind
 from serve.ask.wire import Wire, usage_of
+from serve.gateway.chunks import chunk_of
 from serve.gateway.connection import Response
 from serve.gateway.contract import Target
 from serve.gateway.events import DONE, EventReader, event
 from serve.gateway.failures import gateway_error
-from serve.gateway.piece import STREAM, is_plain, piece_of, problem
+from serve.gateway.piece import STREAM, is_plain, piece_of, problem, says_something
 from serve.gateway.trial import Trial
 
 LINGER_SECONDS: Final = 0.25
@@ -133,6 +134,8 @@ class LiveEvents:
         for payload in payloads:
             if self._over:
                 return
+            if self._about.first_token is None and says_something(chunk_of(payload) or {}):
+                self._about.first_token = self._clock() - self._trial.since
             if payload == DONE:
                 self._ready.append(event(DONE))
                 self._end("ok", self._about.usage)

@@ -106,6 +106,7 @@ class Answered:
     sent: float | None = None
     written: bool = False
     first_byte: float | None = None
+    first_token: float | None = None
     last_byte: float | None = None
 
 

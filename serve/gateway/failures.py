@@ -34,6 +34,10 @@ from serve.gateway.gate import LimiterLost, NoTime
 ABOUT_THE_REQUEST = (Refused, Unsupported, ContextOverflow)
 """Errors that another provider would answer with too: nobody else is asked."""
 
+DOWN_SECONDS = 5.0
+"""After which a provider that nobody reached may be tried again: as long as a breaker stays open at
+first."""
+
 
 def gateway_error(error: AskError, target: Target) -> GatewayError:
     """What a client is told of `error`, which came of asking `target`."""
@@ -44,10 +48,14 @@ def gateway_error(error: AskError, target: Target) -> GatewayError:
         return BadRequest(told, param=error.param, code=code)
     if isinstance(error, NoTime):
         return Overloaded(
-            f"too little of the request's time was left to ask {target}: send it again"
+            f"too little of the request's time was left to ask {target}: send it again",
+            retry_after=1.0,
         )
     if isinstance(error, LimiterLost):
-        return ProviderDown(f"the limiter of {target} cannot be reached: try again later")
+        return ProviderDown(
+            f"the limiter of {target} cannot be reached: try again later",
+            retry_after=DOWN_SECONDS,
+        )
     if isinstance(error, RateLimited):
         wait = error.retry_after
         return ProviderRateLimited(f"{target} takes no more requests now{said}", retry_after=wait)
@@ -60,10 +68,14 @@ def gateway_error(error: AskError, target: Target) -> GatewayError:
     if isinstance(error, TimedOut):
         return ProviderTimedOut(f"{target} gave no complete answer in time")
     if isinstance(error, Unavailable) and error.status is None:
-        return ProviderDown(f"{target} did not answer, or the connection to it was lost")
+        return ProviderDown(
+            f"{target} did not answer, or the connection to it was lost",
+            retry_after=DOWN_SECONDS,
+        )
     answered = f"{target} answered {error.status}" if error.status else f"{target} failed"
     if isinstance(error, Misconfigured):
-        return ProviderFailed(f"{answered}: the gateway's key, URL or model name for it is wrong")
+        what = "key" if error.status in (401, 403) else "URL or model name"
+        return ProviderFailed(f"{answered}: the gateway's {what} for it is wrong")
     if isinstance(error, Unavailable):
         if error.status == 200:
             return ProviderFailed(f"{target} answered with something that is no whole answer")

@@ -29,6 +29,16 @@ def piece_of(payload: bytes) -> dict[str, Any] | None:
     return found if known else None
 
 
+def says_something(piece: Mapping[str, Any]) -> bool:
+    """Whether it holds something that the model wrote: many a stream begins with an empty piece."""
+    choices = piece.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        delta = choice.get("delta") if isinstance(choice, dict) else None
+        if isinstance(delta, dict) and any(delta[name] for name in delta if name != "role"):
+            return True
+    return False
+
+
 def is_plain(payload: bytes) -> bool:
     """Whether it holds a piece of text and nothing to be noted: found without reading the JSON. A
     name in quotation marks is a field's, since inside a string they are escaped."""

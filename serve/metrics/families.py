@@ -85,7 +85,7 @@ LAST_BYTE = Family(
 )
 TTFT = Family(
     "fupan_time_to_first_token_seconds",
-    "From the arrival of a request for a stream to its first event from the provider.",
+    "From the arrival of a request for a stream to the first event that says something.",
     "histogram",
     _BY_MODEL,
     LONG_SECONDS,

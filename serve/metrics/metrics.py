@@ -157,10 +157,10 @@ class Metrics:
         model = self._models.get(about.target or _NOBODY, self._other)
         model.first_byte.observe(first - sent)
         model.last_byte.observe(last - sent)
-        if call.stream:
-            model.ttft.observe(first)
+        if call.stream and (token := about.first_token) is not None:
+            model.ttft.observe(token)
             if about.usage is not None and about.usage.tokens_out > 1:
-                model.tpot.observe((last - first) / (about.usage.tokens_out - 1))
+                model.tpot.observe((last - token) / (about.usage.tokens_out - 1))
 
     def _used(self, tenant: str, about: Answered, usage: Usage) -> None:
         target = about.target or _NOBODY

@@ -54,6 +54,16 @@ async def test_a_stream_passes_through_and_its_count_is_kept() -> None:
     assert about.last_byte is not None
 
 
+async def test_an_empty_piece_is_no_first_token() -> None:
+    empty = chunk("")
+    fake = Fake([streaming(empty, DONE), streaming(empty, *PIECES, DONE)])
+    async with world(fake) as made:
+        for first_token in (False, True):
+            stream = await made.stream()
+            await events_of(stream)
+            assert (stream.about.first_token is not None) == first_token
+
+
 async def test_the_count_is_sent_on_where_the_client_asked_for_it() -> None:
     options = {"stream_options": {"include_usage": True, "include_obfuscation": False}}
     fake = Fake([WHOLE])

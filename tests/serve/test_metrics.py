@@ -93,12 +93,12 @@ async def test_a_request_is_counted_with_all_it_took() -> None:
 
 async def test_a_stream_says_how_fast_its_tokens_came() -> None:
     metrics = Metrics(SETTINGS)
-    metrics.observe(CHAT, 200, replace(CALL, stream=True), ASKED, 1.77)
+    metrics.observe(CHAT, 200, replace(CALL, stream=True), replace(ASKED, first_token=0.86), 1.77)
     found = await read(metrics)
     model = {"provider": "main", "model": "large"}
-    assert value(found, "fupan_time_to_first_token_seconds_sum", **model) == 0.76
+    assert value(found, "fupan_time_to_first_token_seconds_sum", **model) == 0.86
     per_token = value(found, "fupan_time_per_output_token_seconds_sum", **model)
-    assert math.isclose(per_token, 0.05)
+    assert math.isclose(per_token, 0.045)
 
 
 async def test_an_answer_that_was_kept_bills_nothing() -> None:
