@@ -14,6 +14,7 @@ RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH=serve.proxy_errors:middlewares.
 from __future__ import annotations
 
 import socket
+from collections.abc import Mapping
 
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -24,6 +25,9 @@ from serve.gateway.errors import Draining, GatewayError, OutOfTime, Overloaded, 
 IMPORT_PATH = "serve.proxy_errors:middlewares"
 PREFIX = "/v1/"
 """Paths of OpenAI's protocol."""
+LIVES = "/healthz"
+READY = "/readyz"
+"""What probes look at: while the gateway starts or ends it lives, and takes no requests."""
 
 TAKE_SECONDS = 60.0
 """For which a client may take nothing of what it is sent: the proxy itself waits for ever."""
@@ -50,7 +54,7 @@ class OwnWords:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See the ASGI specification."""
-        if scope["type"] != "http" or not scope["path"].startswith(PREFIX):
+        if scope["type"] != "http" or not scope["path"].startswith((PREFIX, LIVES, READY)):
             await self._app(scope, receive, send)
             return
         _bound(send)
@@ -94,23 +98,25 @@ class _Answer:
     async def end(self, scope: Scope) -> None:
         """The proxy is done with it."""
         if self._begun is None:
-            await self._refuse(scope, self._instead or _LOST)
+            error = self._instead or _LOST
+            if scope["path"] == LIVES and error is _ABSENT:
+                await self._say(scope, 200, {}, b'{"status":"starting or ending"}')
+                return
+            await self._say(scope, error.status, error.headers(), error.json())
         elif not self._ended and _media_type(self._begun) == b"text/event-stream":
             # An error in the middle of a stream is an event, and the end.
             event = b"data: " + _LOST.json() + b"\n\n"
             await self._send({"type": "http.response.body", "body": event})
 
-    async def _refuse(self, scope: Scope, error: GatewayError) -> None:
+    async def _say(self, scope: Scope, status: int, more: Mapping[str, str], body: bytes) -> None:
         headers = [
             (b"content-type", b"application/json"),
-            *((name.encode(), value.encode()) for name, value in error.headers().items()),
+            *((name.encode(), value.encode()) for name, value in more.items()),
             # The proxy gives each request an id that has none.
             *((name, value) for name, value in scope["headers"] if name == b"x-request-id"),
         ]
-        await self._send(
-            {"type": "http.response.start", "status": error.status, "headers": headers}
-        )
-        await self._send({"type": "http.response.body", "body": error.json()})
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body})
 
 
 def _media_type(begun: Message) -> bytes:

@@ -45,11 +45,13 @@ BLOCKS = range(20_000, 30_000, BLOCK)
 
 @dataclass(frozen=True)
 class Where:
-    """Where the gateway listens, and in which cluster its limits hold."""
+    """Where the gateway listens, in which cluster its limits hold, and the folder where this
+    machine's processes of it write down what they have to say."""
 
     host: str
     port: int
     cluster: str
+    logs: str
 
     @property
     def url(self) -> str:
@@ -104,13 +106,20 @@ def _deployed(
             found = ray_serve.status().applications.get(APPLICATION)
             deployments = found.deployments.values() if found else ()
             raise _not_started(error, "".join(each.message for each in deployments)) from error
-        yield Where(options.host, options.port, ray.get_runtime_context().gcs_address)
+        yield Where(options.host, options.port, ray.get_runtime_context().gcs_address, _logs())
     finally:
         ray_serve.delete(APPLICATION, _blocking=False)
         wait_until_gone(
             lambda: APPLICATION not in ray_serve.status().applications,
             longest_request(settings) + LONGER + MARGIN,
         )
+
+
+def _logs() -> str:
+    import ray
+
+    node = ray._private.worker._global_node
+    return str(node.get_logs_dir_path())
 
 
 def wait_until_gone(

@@ -11,7 +11,7 @@ import socket
 import sys
 import threading
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pydantic import ValidationError
@@ -25,6 +25,9 @@ from serve.gateway.keys import KeyRing
 from serve.gateway.names import Names
 from serve.gateway.paths import absolute
 from serve.gateway.settings import GatewaySettings
+
+if TYPE_CHECKING:
+    from job.commands.serve_cluster import Where
 
 AUTO = "auto"
 FAST_PORTS = {
@@ -89,7 +92,7 @@ def serve_gateway(
     from job.commands.serve_cluster import running
 
     with running(settings, host, port, count, fast) as where:
-        for line in _lines(settings, where.url, where.cluster, keyless):
+        for line in _lines(settings, where, keyless):
             print(line, flush=True)
         for warning in _warnings(where.host, where.port, keyless, fast):
             print(f"fupan: warning: {warning}", file=sys.stderr, flush=True)
@@ -174,8 +177,9 @@ def _warnings(host: str, port: int, keyless: bool, fast: bool) -> list[str]:
     return found
 
 
-def _lines(settings: GatewaySettings, url: str, cluster: str, keyless: bool) -> list[str]:
+def _lines(settings: GatewaySettings, where: Where, keyless: bool) -> list[str]:
     """What is printed once it answers."""
+    url = where.url
     names = [entry.id for entry in Names(settings).entries()]
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     key = "" if keyless else ' -H "authorization: Bearer $KEY"'
@@ -184,5 +188,6 @@ def _lines(settings: GatewaySettings, url: str, cluster: str, keyless: bool) -> 
         f"gateway at {url}",
         f"models: {', '.join(names[:_SHOWN])}{more}",
         f"try it: curl {url}/chat/completions{key} -d '{body}'",
-        f"share its limits: {_LET_IN} {ADDRESS}={cluster} fupan run ...",
+        f"share its limits: {_LET_IN} {ADDRESS}={where.cluster} fupan run ...",
+        f"its processes' logs: {where.logs}",
     ]

@@ -46,6 +46,14 @@ async def client(app: ASGIApp) -> AsyncIterator[httpx.AsyncClient]:
         yield found
 
 
+async def test_probes_see_a_process_that_lives_and_takes_nothing_while_it_starts_or_ends() -> None:
+    absent = saying(start(404, PLAIN), body(b"Path '/healthz' not found."))
+    async with client(absent) as http:
+        lives, ready = await http.get("/healthz"), await http.get("/readyz")
+    assert (lives.status_code, lives.json()) == (200, {"status": "starting or ending"})
+    assert (ready.status_code, ready.json()["error"]["code"]) == (503, "gateway_draining")
+
+
 @pytest.mark.parametrize(
     ("messages", "status", "code"),
     [
