@@ -26,6 +26,8 @@ class Carrier:
     def __init__(self, lost: float = 0.0, seed: int = 0) -> None:
         self.actor = LimiterActor(Limits())
         self.calls: Counter[str] = Counter()
+        self.collecting = asyncio.Event()
+        """Set once the client knows of a ticket that it has to wait for."""
         self._lost = lost
         self._random = random.Random(seed)
 
@@ -42,6 +44,8 @@ class Carrier:
 
     async def call(self, method: str, args: tuple[Any, ...]) -> Any:
         self.calls[method] += 1
+        if method == "collect":
+            self.collecting.set()
         actor = self.actor
         await asyncio.sleep(0.001)
         if self._random.random() < self._lost / 2:
@@ -138,12 +142,12 @@ async def test_where_nothing_is_scarce_a_request_takes_the_place_of_another(star
 
 
 async def test_what_is_scarce_is_asked_for_one_by_one(start: Start) -> None:
-    _, permits = start(Limits(max_concurrency=2))
+    carrier, permits = start(Limits(max_concurrency=2))
     first = await permits.acquire("online", 10)
     second = await permits.acquire("online", 10)
     waiting = asyncio.ensure_future(permits.acquire("fast", 10))
-    while not (await permits.stats()).waiting["fast"]:
-        await asyncio.sleep(0.001)
+    await asyncio.wait_for(carrier.collecting.wait(), 5)
+    assert (await permits.stats()).waiting["fast"] == 1
     permits.settle_soon(first, Outcome("ok"))
     await asyncio.wait_for(waiting, 1)
     # After a failure no request goes by a lease that was there before.
