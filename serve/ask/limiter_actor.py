@@ -11,12 +11,8 @@ the URL names the actor. A client survives the loss of the actor: what was asked
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import itertools
 import os
 import time
-import uuid
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,11 +20,8 @@ from typing import Any
 from ray.exceptions import RayActorError
 
 from serve.ask.contract import Class
-from serve.ask.holders import BEAT_SECONDS
 from serve.ask.kept import KEPT_SECONDS, Kept, KeptLeases
-from serve.ask.limiter_host import breaker_open
 from serve.ask.limiter_letters import (
-    Caller,
     Decided,
     Letter,
     OutcomeRow,
@@ -37,22 +30,18 @@ from serve.ask.limiter_letters import (
     TicketRow,
     Wait,
 )
-from serve.ask.limiter_server import find_server, server_name
+from serve.ask.limiter_link import LOST_PAUSE_SECONDS, LimiterLink, Loss
+from serve.ask.limiter_server import server_name
 from serve.ask.permit import CALL_SECONDS, Lease, LimiterStats, Limits, Outcome, Settled
-from serve.ask.ratelimit_headers import PREFIX
 
-LOST_SECONDS = 60.0
-"""How long a client looks for a lost actor before it gives up; a restart takes a second or two."""
 SETTLE_SECONDS = 2.0
-"""The same for giving a lease back, which a paid answer must not wait for."""
+"""How long giving a lease back may take: a paid answer must not wait for a lost actor."""
 SOON_SECONDS = 0.005
 """How long a lease that has ended waits for a ticket to go with: a letter costs a millisecond of
 both processes' time, and five are nothing beside the time that a call takes."""
 LATER_SECONDS = 0.05
 """The same where requests go before they are told; a letter takes two milliseconds of processor
 time, and a call that is told so late is well within the SKEW that the buckets allow for."""
-LOST_PAUSE_SECONDS = 0.2
-MINUTE = 60.0
 
 
 class RayPermits:
@@ -65,43 +54,35 @@ class RayPermits:
     def __init__(self, url: str, key_env: str | None, limits: Limits) -> None:
         """For the provider at `url`, with the key that this process's environment has under
         `key_env`. Starts the actor where there is none; blocks until it has a name."""
-        self._actor_name = server_name(url, os.environ.get(key_env, "") if key_env else "")
-        self._limits = limits
-        self._name = uuid.uuid4().hex
-        self._actor = find_server(self._actor_name, limits)
+        actor_name = server_name(url, os.environ.get(key_env, "") if key_env else "")
+        self._link = LimiterLink(actor_name, limits)
+        self._loss = Loss(self._link)
         self._server: str | None = None
-        self._lost_since: float | None = None
-        self._finding = asyncio.Lock()
-        self._ids = itertools.count()
         self._letter = Letter()
         self._waits: dict[str, Wait] = {}
-        self._open: set[str] = set()
         self._sending: asyncio.Task[None] | None = None
         self._collecting: asyncio.Task[None] | None = None
-        self._beating: asyncio.Task[None] | None = None
         self._later: asyncio.TimerHandle | None = None
         self._kept = KeptLeases()
         self._looking: asyncio.TimerHandle | None = None
-        self._sent: deque[tuple[float, int]] = deque()
-        self._sent_tokens = 0
 
     async def acquire(self, cls: Class, tokens: int, call_seconds: float = CALL_SECONDS) -> Lease:
         """See `Permits.acquire`."""
-        ticket = TicketRow(f"{self._name}-{next(self._ids)}", cls, tokens, call_seconds)
+        ticket = TicketRow(self._link.new_ticket(), cls, tokens, call_seconds)
         if cls == "online" and (kept := self._kept.take(tokens)) is not None:
-            self._count_sent(tokens)
+            self._link.count_sent(tokens)
             return self._swap(kept.lease, kept.ended, ticket)
         wait = Wait(ticket, asyncio.get_running_loop().create_future())
         self._waits[ticket.id] = wait
         self._letter.tickets[ticket.id] = ticket
-        self._keep_beating(ticket.id)
+        self._link.opened(ticket.id)
         self._send()
         try:
             lease = await wait.lease
         except asyncio.CancelledError:
             self._withdraw(ticket.id)
             raise
-        self._count_sent(tokens)
+        self._link.count_sent(tokens)
         return lease
 
     async def settle(self, lease: Lease, outcome: Outcome) -> Settled:
@@ -121,52 +102,24 @@ class RayPermits:
 
     async def retry_token(self) -> None:
         """See `Permits.retry_token`."""
-        lost_since: float | None = None
-        taken = False
-        while not taken:
-            ticket_id = f"{self._name}-{next(self._ids)}"
-            self._keep_beating(ticket_id)
-            actor = self._actor
-            try:
-                # None, which is no token: the caller was taken for dead and may ask again.
-                taken = await actor.retry_token.remote(self._caller(), ticket_id) is not None
-            except BaseException as error:
-                actor.withdraw.remote(self._name, ticket_id)
-                if not isinstance(error, RayActorError):
-                    raise
-                lost_since = lost_since or time.monotonic()
-                if time.monotonic() - lost_since >= LOST_SECONDS:
-                    raise
-                await self._find(actor)
-            finally:
-                self._open.discard(ticket_id)
+        await self._link.retry_token()
 
     async def stats(self) -> LimiterStats:
         """See `Permits.stats`."""
-        lost_since: float | None = None
-        while True:
-            actor = self._actor
-            try:
-                stats: LimiterStats = await actor.stats.remote()
-                return stats
-            except RayActorError:
-                lost_since = lost_since or time.monotonic()
-                if time.monotonic() - lost_since >= LOST_SECONDS:
-                    raise
-                await self._find(actor)
+        return await self._link.stats()
 
     def _settle(
         self, lease: Lease, outcome: Outcome, settled: asyncio.Future[Settled] | None
     ) -> None:
-        self._open.discard(lease.id)
-        self._letter.outcomes[lease.id] = _row(lease, outcome), settled
+        self._link.closed(lease.id)
+        self._letter.outcomes[lease.id] = OutcomeRow.of(lease, outcome), settled
         if outcome.kind in ("rate_limited", "unavailable", "timed_out"):
             self._give_back(self._kept.drain())
 
     def _pass_on(self, lease: Lease, outcome: Outcome) -> bool:
         """Have a request that waits and is not asked for yet, or the next that comes, take the
         place of the call that has ended; False: it is to be given back."""
-        ended = _row(lease, outcome)
+        ended = OutcomeRow.of(lease, outcome)
         for ticket in self._letter.tickets.values():
             wait = self._waits[ticket.id]
             if ticket.cls == "online" and not wait.lease.done() and self._kept.fits(ticket.tokens):
@@ -181,8 +134,8 @@ class RayPermits:
 
     def _swap(self, lease: Lease, ended: OutcomeRow, ticket: TicketRow) -> Lease:
         """The lease under which a request goes in the place of one that has ended."""
-        self._open.discard(lease.id)
-        self._keep_beating(ticket.id)
+        self._link.closed(lease.id)
+        self._link.opened(ticket.id)
         self._letter.swaps.append(SwapRow(ended, ticket))
         self._kept.went(ticket.tokens)
         self._tell_later()
@@ -196,7 +149,7 @@ class RayPermits:
 
     def _give_back(self, kept: Sequence[Kept]) -> None:
         for lease, ended, _ in kept:
-            self._open.discard(lease.id)
+            self._link.closed(lease.id)
             self._letter.outcomes[lease.id] = ended, None
         if kept:
             self._send()
@@ -204,7 +157,7 @@ class RayPermits:
     def _forget_kept(self) -> None:
         """They are lost with the actor that granted them."""
         for lease, _, _ in self._kept.drain():
-            self._open.discard(lease.id)
+            self._link.closed(lease.id)
 
     def _tell_later(self) -> None:
         """Send what there is to say now, or soon, as it is wanted."""
@@ -217,21 +170,11 @@ class RayPermits:
     @property
     def _urgent(self) -> bool:
         """Whether somebody waits for what is to be said, or nothing more may go before it is."""
-        letter = self._letter
-        return bool(
-            letter.tickets
-            or letter.unwanted
-            or (letter.swaps and not self._kept.allowed)
-            or any(settled is not None for _, settled in letter.outcomes.values())
-        )
-
-    def _count_sent(self, tokens: int) -> None:
-        self._sent.append((time.monotonic(), tokens))
-        self._sent_tokens += tokens
+        return self._letter.urgent or bool(self._letter.swaps and not self._kept.allowed)
 
     def _withdraw(self, ticket_id: str) -> None:
         self._waits.pop(ticket_id, None)
-        self._open.discard(ticket_id)
+        self._link.closed(ticket_id)
         if self._letter.tickets.pop(ticket_id, None) is None:
             self._letter.unwanted[ticket_id] = None
             self._send()
@@ -262,24 +205,14 @@ class RayPermits:
         if self._later is not None:
             self._later.cancel()
             self._later = None
-        actor = self._actor
-        rows = [row for row, _ in letter.outcomes.values()]
+        actor = self._link.actor
         try:
-            reply: Reply = await actor.exchange.remote(
-                self._caller(),
-                list(letter.tickets.values()),
-                rows,
-                list(letter.unwanted),
-                letter.swaps,
-            )
+            reply: Reply = await actor.exchange.remote(self._link.caller(), *letter.rows())
         except RayActorError as error:
             self._letter.repeat(letter, self._waits)
             await self._replace(actor, error)
             return
-        waiting = [settled for _, settled in letter.outcomes.values()]
-        for is_open, settled in zip(reply.breaker_open, waiting, strict=True):
-            if settled is not None and not settled.done():
-                settled.set_result(Settled(is_open))
+        letter.tell_settled(reply.breaker_open)
         self._hear(reply, letter)
         undecided = len(self._waits) > len(self._letter.tickets)
         if undecided and (self._collecting is None or self._collecting.done()):
@@ -294,9 +227,9 @@ class RayPermits:
             self._give_up(error)
 
     async def _collect_once(self) -> None:
-        actor = self._actor
+        actor = self._link.actor
         try:
-            reply: Reply = await actor.collect.remote(self._name)
+            reply: Reply = await actor.collect.remote(self._link.name)
         except RayActorError as error:
             await self._replace(actor, error)
             return
@@ -306,7 +239,7 @@ class RayPermits:
 
     def _hear(self, reply: Reply, letter: Letter | None) -> None:
         """Hand on what is decided; ask a new actor for all that the old one had not granted."""
-        self._lost_since = None
+        self._loss.over()
         asked = letter.tickets if letter is not None else {}
         if reply.server != self._server:
             known = self._server is not None
@@ -331,14 +264,8 @@ class RayPermits:
             return
         del self._waits[ticket_id]
         if isinstance(decided, float):
-            self._open.discard(ticket_id)
-        if wait.lease.done():
-            return
-        if isinstance(decided, float):
-            wait.lease.set_exception(breaker_open(decided))
-        else:
-            _, cls, tokens, _ = wait.ticket
-            wait.lease.set_result(Lease(ticket_id, cls, tokens, *decided))
+            self._link.closed(ticket_id)
+        wait.answer(decided)
 
     def _ask_again(self, asked: Mapping[str, TicketRow]) -> None:
         """For every ticket but those just `asked` for."""
@@ -352,49 +279,15 @@ class RayPermits:
         """Look for the lost actor again, and have it asked for all that is waited for. Raises
         `error` once it has been missing for LOST_SECONDS."""
         self._forget_kept()
-        now = time.monotonic()
-        self._lost_since = self._lost_since or now
-        if now - self._lost_since >= LOST_SECONDS:
-            raise error
-        await self._find(actor)
+        await self._loss.replace(actor, error)
         self._ask_again({})
 
     def _give_up(self, error: Exception) -> None:
         """Nobody is asked any more; who waits gets the error."""
-        self._lost_since = None
+        self._loss.over()
         self._letter = Letter()
         waits, self._waits = self._waits, {}
         for ticket_id, wait in waits.items():
-            self._open.discard(ticket_id)
+            self._link.closed(ticket_id)
             if not wait.lease.done():
                 wait.lease.set_exception(error)
-
-    async def _find(self, actor: Any) -> None:
-        """Have another handle than the lost `actor`."""
-        async with self._finding:
-            if self._actor is actor:
-                await asyncio.sleep(LOST_PAUSE_SECONDS)
-                self._actor = await asyncio.to_thread(find_server, self._actor_name, self._limits)
-
-    def _caller(self) -> Caller:
-        while self._sent and self._sent[0][0] < time.monotonic() - MINUTE:
-            self._sent_tokens -= self._sent.popleft()[1]
-        return Caller(self._name, self._limits, len(self._sent), self._sent_tokens)
-
-    def _keep_beating(self, ticket_id: str) -> None:
-        self._open.add(ticket_id)
-        if self._beating is None or self._beating.done():
-            self._beating = asyncio.get_running_loop().create_task(self._beat())
-
-    async def _beat(self) -> None:
-        while self._open:
-            await asyncio.sleep(BEAT_SECONDS)
-            with contextlib.suppress(RayActorError):  # the next ticket or settle finds the actor
-                await self._actor.beat.remote(self._name)
-
-
-def _row(lease: Lease, outcome: Outcome) -> OutcomeRow:
-    headers = {k: v for k, v in outcome.headers.items() if k.startswith(PREFIX)}
-    return OutcomeRow(
-        lease.id, outcome.kind, outcome.tokens, outcome.retry_after, headers, outcome.status
-    )

@@ -7,12 +7,14 @@ known: whatever may have been lost is said again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from serve.ask.contract import Class
-from serve.ask.permit import Lease, Limits, OutcomeKind, Settled
+from serve.ask.limiter_host import breaker_open
+from serve.ask.permit import Lease, Limits, Outcome, OutcomeKind, Settled
+from serve.ask.ratelimit_headers import PREFIX
 
 
 class TicketRow(NamedTuple):
@@ -34,6 +36,14 @@ class OutcomeRow(NamedTuple):
     retry_after: float | None
     headers: Mapping[str, str]
     status: int | None
+
+    @classmethod
+    def of(cls, lease: Lease, outcome: Outcome) -> OutcomeRow:
+        """Of the headers, only those that tell of the provider's limits travel."""
+        headers = {k: v for k, v in outcome.headers.items() if k.startswith(PREFIX)}
+        return cls(
+            lease.id, outcome.kind, outcome.tokens, outcome.retry_after, headers, outcome.status
+        )
 
 
 class SwapRow(NamedTuple):
@@ -79,6 +89,16 @@ class Wait:
     ticket: TicketRow
     lease: asyncio.Future[Lease]
 
+    def answer(self, decided: tuple[float, float] | float) -> None:
+        """Give who waits the lease, or BreakerOpen; see `Decided`."""
+        if self.lease.done():
+            return
+        if isinstance(decided, float):
+            self.lease.set_exception(breaker_open(decided))
+        else:
+            id_, cls, tokens, _ = self.ticket
+            self.lease.set_result(Lease(id_, cls, tokens, *decided))
+
 
 @dataclass(slots=True)
 class Letter:
@@ -94,6 +114,27 @@ class Letter:
 
     def __bool__(self) -> bool:
         return bool(self.tickets or self.outcomes or self.unwanted or self.swaps)
+
+    @property
+    def urgent(self) -> bool:
+        """Whether somebody waits for what comes of it."""
+        return bool(
+            self.tickets
+            or self.unwanted
+            or any(settled is not None for _, settled in self.outcomes.values())
+        )
+
+    def rows(self) -> tuple[list[TicketRow], list[OutcomeRow], list[str], list[SwapRow]]:
+        """The letter as it travels."""
+        outcomes = [row for row, _ in self.outcomes.values()]
+        return list(self.tickets.values()), outcomes, list(self.unwanted), self.swaps
+
+    def tell_settled(self, are_open: Sequence[bool]) -> None:
+        """Tell who waits for it whether the breaker is open, of each lease in its order."""
+        waiting = [settled for _, settled in self.outcomes.values()]
+        for is_open, settled in zip(are_open, waiting, strict=True):
+            if settled is not None and not settled.done():
+                settled.set_result(Settled(is_open))
 
     def repeat(self, lost: Letter, waits: Mapping[str, Wait]) -> None:
         """Say again what may not have arrived, as far as somebody still waits for it; to hear it

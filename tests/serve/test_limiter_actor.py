@@ -75,7 +75,7 @@ def start_client(key: str, limits: Limits) -> Any:
 
 
 def actor_of(permits: RayPermits) -> Any:
-    return permits._actor
+    return permits._link.actor
 
 
 async def eventually(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from ray.exceptions import ActorUnavailableError, RayActorError
 
-from serve.ask import limiter_actor
+from serve.ask import limiter_actor, limiter_link
 from serve.ask.errors import BreakerOpen
 from serve.ask.limiter_actor import RayPermits
 from serve.ask.limiter_server import LimiterActor
@@ -67,8 +67,9 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Start:
 
     def started(limits: Limits, **carrier: Any) -> tuple[Carrier, RayPermits]:
         handle = Carrier(**carrier)
-        monkeypatch.setattr(limiter_actor, "find_server", lambda name, limits: handle)
+        monkeypatch.setattr(limiter_link, "find_server", lambda name, limits: handle)
         monkeypatch.setattr(limiter_actor, "LOST_PAUSE_SECONDS", 0.001)
+        monkeypatch.setattr(limiter_link, "LOST_PAUSE_SECONDS", 0.001)
         return handle, RayPermits("http://nowhere/v1", None, limits)
 
     return started
@@ -220,7 +221,7 @@ async def test_who_asks_while_the_breaker_is_open_is_told_and_others_wait(start:
 async def test_an_actor_that_cannot_be_had_is_an_error(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limiter_actor, "LOST_SECONDS", 0.1)
+    monkeypatch.setattr(limiter_link, "LOST_SECONDS", 0.1)
     _, permits = start(Limits(), lost=2.0)
     with pytest.raises(RayActorError):
         await permits.acquire("online", 1)
