@@ -12,9 +12,8 @@ requests or tokens than the provider's own buckets hold, where the limits are ri
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -23,6 +22,7 @@ from serve.ask.allowance import Allowance
 from serve.ask.breaker import Breaker
 from serve.ask.contract import Class
 from serve.ask.fairness import Queues, Ticket
+from serve.ask.in_flight import InFlight
 from serve.ask.permit import (
     CALL_SECONDS,
     CLASSES,
@@ -48,9 +48,6 @@ __all__ = [
     "strictest",
 ]
 
-SETTLED_KEPT = 1000
-"""Expiries of settled leases that are kept among the others: to clear them out one by one would
-cost more, and to wait until they are due keeps minutes of them."""
 MOST_AHEAD = 64
 """Requests that a client may send before it tells: it does so at least every 50 ms (see
 `limiter_actor`), which is within the SKEW that the buckets allow for."""
@@ -70,14 +67,6 @@ class Step:
     wake_at: float = math.inf
 
 
-@dataclass(slots=True)
-class _Call:
-    """A lease in use, and its number in the order of granting (1 for the first)."""
-
-    lease: Lease
-    number: int
-
-
 class Limiter:
     """One provider's limits, shared by everybody who asks it."""
 
@@ -85,15 +74,13 @@ class Limiter:
         self._limits = limits
         self._queues = Queues()
         self._retry_waiters: OrderedDict[str, None] = OrderedDict()
-        self._calls: dict[str, _Call] = {}
-        self._expiries: list[tuple[float, str]] = []
-        self._in_use: Counter[Class] = Counter()
+        self._calls = InFlight()
         self._idle_since: float | None = now
         self._allowance = Allowance(limits, now)
         self._concurrency = Concurrency(limits.max_concurrency)
         self._breaker = Breaker()
         self._budget = RetryBudget(now)
-        self._granted = self._rate_limited = self._retries = self._expired = self._peak = 0
+        self._granted = self._rate_limited = self._retries = self._expired = 0
 
     def set_limits(self, limits: Limits, now: float) -> None:
         """Go on under other limits; what is in flight stays."""
@@ -129,14 +116,14 @@ class Limiter:
 
     def expire(self, ticket_id: str, now: float) -> None:
         """The holder is gone: it waits no longer, and what it may have sent counts as sent."""
-        if not self._leave(ticket_id) and self._release(ticket_id) is not None:
+        if not self._leave(ticket_id) and self._calls.release(ticket_id) is not None:
             self._expired += 1
 
     def settle(self, lease_id: str, outcome: Outcome, now: float) -> Settled:
         """The call under a lease has ended. An unknown or expired lease changes nothing."""
         in_use = self._counted_in_use()
         was_closed = self._breaker.state(now) == "closed"
-        call = self._release(lease_id)
+        call = self._calls.release(lease_id)
         self._note_idleness(now)
         if call is None:
             return Settled(breaker_open=not was_closed)
@@ -187,8 +174,8 @@ class Limiter:
 
     def step(self, now: float) -> Step:
         """Everything that can be decided now."""
-        while self._next_expiry() <= now:
-            self.expire(self._expiries[0][1], now)
+        while (expiry := self._calls.next_expiry()) is not None and expiry[0] <= now:
+            self.expire(expiry[1], now)
         self._note_idleness(now)
         granted = []
         ticket, at = self._next(now)
@@ -200,7 +187,7 @@ class Limiter:
             refused = {each.id: admits_at - now for each in self._queues.drain("online")}
             ticket, at = self._next(now)
         retries = self._hand_out_retries(now)
-        wake_at = min(at, self._next_expiry())
+        wake_at = min(at, self._calls.next_expires_at())
         if self._retry_waiters:
             wake_at = min(wake_at, self._budget.ready_at(now))
         return Step(tuple(granted), refused, retries, wake_at)
@@ -215,7 +202,7 @@ class Limiter:
         _, at = self._next(now)
         return LimiterStats(
             in_use=len(self._calls),
-            peak=self._peak,
+            peak=self._calls.peak,
             waiting={cls: self._queues.waiting(cls) for cls in CLASSES},
             concurrency=self._concurrency.limit,
             rpm=self._allowance.rpm,
@@ -243,7 +230,7 @@ class Limiter:
         if (
             len(self._calls) >= self._limits.max_concurrency
             or self._counted_in_use() >= permits
-            or (ticket := self._queues.next(self._in_use["slow"], permits)) is None
+            or (ticket := self._queues.next(self._calls.of_class("slow"), permits)) is None
         ):
             return None, math.inf
         at = max(self._breaker.admits_at(now), self._allowance.ready_at(ticket.tokens, now))
@@ -257,23 +244,11 @@ class Limiter:
         expires_at = now + ticket.call_seconds + LEASE_SLACK
         lease = Lease(ticket.id, ticket.cls, ticket.tokens, now, expires_at)
         probes = instead is None or self._breaker.state(now) == "closed"
-        self._calls[lease.id] = _Call(lease, self._granted if probes else instead or 0)
-        self._in_use[lease.cls] += 1
-        heapq.heappush(self._expiries, (expires_at, lease.id))
-        if len(self._expiries) > 2 * len(self._calls) + SETTLED_KEPT:
-            self._expiries = [(call.lease.expires_at, id_) for id_, call in self._calls.items()]
-            heapq.heapify(self._expiries)
-        self._peak = max(self._peak, len(self._calls))
+        self._calls.add(lease, self._granted if probes else instead or 0)
         self._allowance.granted(ticket.tokens, now)
         if probes:
             self._breaker.granted(now)
         return lease
-
-    def _release(self, lease_id: str) -> _Call | None:
-        call = self._calls.pop(lease_id, None)
-        if call is not None:
-            self._in_use[call.lease.cls] -= 1
-        return call
 
     def _note_idleness(self, now: float) -> None:
         if not self._calls and not self._queues:
@@ -282,12 +257,6 @@ class Limiter:
         elif self._idle_since is not None:
             self._allowance.busy_again(self._idle_since, now)
             self._idle_since = None
-
-    def _next_expiry(self) -> float:
-        """When the next lease in use expires; those settled before are dropped on the way."""
-        while self._expiries and self._expiries[0][1] not in self._calls:
-            heapq.heappop(self._expiries)
-        return self._expiries[0][0] if self._expiries else math.inf
 
     def _leave(self, ticket_id: str) -> bool:
         """Out of the queue it waits in; False: it does not wait."""
@@ -310,9 +279,4 @@ class Limiter:
         Those that were in flight when the breaker opened do not: they may hang for a minute more,
         and must not keep the provider idle when it is back.
         """
-        old = 0
-        for call in self._calls.values():
-            if not self._breaker.lived_through_opening(call.number):
-                break
-            old += 1
-        return len(self._calls) - old
+        return self._calls.counted(self._breaker.lived_through_opening)
