@@ -31,6 +31,8 @@ reads or writes, where most samples would then fall."""
 _STAGES = (
     ("/serve/gateway/keys.py", "key and its limits"),
     ("/serve/gateway/meter", "key and its limits"),
+    ("/serve/gateway/share.py", "key and its limits"),
+    ("/serve/gateway/slice", "key and its limits"),
     ("/serve/gateway/admission.py", "admission"),
     ("/serve/gateway/once", "caches and single flight"),
     ("/serve/cache/", "caches and single flight"),
