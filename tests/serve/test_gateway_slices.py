@@ -3,114 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-import tempfile
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from serve.gateway.errors import GatewayError, KeyRateLimited, KeySpent, Overloaded
-from serve.gateway.keys import KeyRecord
+from serve.gateway.errors import KeyRateLimited, KeySpent, Overloaded
 from serve.gateway.meter_host import HELD_SECONDS
 from serve.gateway.meter_journal import MeterJournal
-from serve.gateway.share import Share, Waiter
-from serve.gateway.slice_host import SliceHost
-from serve.gateway.slices import SLICE_SECONDS, Asked, Renewal, Renewed
+from serve.gateway.slices import SLICE_SECONDS, Renewed
+from tests.serve.slice_world import Cluster, Replica, key
 
 D = Decimal
-NOVEMBER = datetime(2026, 11, 30, 23, 0, tzinfo=UTC).timestamp()
-
-
-def key(**limits: object) -> KeyRecord:
-    return KeyRecord.model_validate({"name": "web", "tenant": "w", "sha256": "0" * 64, **limits})
-
-
-class Cluster:
-    """A meter and its clocks."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.now, self.wall = 100.0, NOVEMBER
-        self.host = self._host()
-
-    def _host(self) -> SliceHost:
-        return SliceHost(self.folder, lambda: self.now, lambda: self.wall)
-
-    def restart(self) -> None:
-        """As after a kill: the journal is let go, nothing more is written."""
-        if self.host._journal is not None:
-            self.host._journal.close()
-        self.host = self._host()
-
-    def take(self, letter: Renewal) -> Renewed | GatewayError:
-        """As the actor does."""
-        try:
-            told = self.host.renew(letter)
-        except GatewayError as error:
-            return error
-        if self.host.write() is not None:
-            return self.host.told(letter) or told
-        return told
-
-    def spent(self, record: KeyRecord) -> Decimal:
-        account = self.host._account(record)
-        assert account is not None
-        return self.host._purse(account).spent
-
-
-class Replica:
-    """One replica's use of one key: what went, and why the others did not."""
-
-    def __init__(self, cluster: Cluster, record: KeyRecord, name: str) -> None:
-        self.cluster, self.record, self.share = cluster, record, Share(name)
-        self.name = name
-        self.went: dict[str, Asked] = {}
-        self.refused: list[GatewayError] = []
-        self.asked = 0
-        self.letters = 0
-
-    def ask(self, tokens: int = 1, worst: Decimal | None = None) -> None:
-        self.asked += 1
-        ticket, asked = f"{self.name}:{self.asked}", Asked(tokens, worst)
-        if self.share.begin(self.record, ticket, asked, self.cluster.now):
-            self.went[ticket] = asked
-            return
-
-        answered = False
-
-        def answer(refused: GatewayError | None) -> bool:
-            nonlocal answered
-            if answered:
-                return False
-            answered = True
-            if refused is None:
-                self.went[ticket] = asked
-            else:
-                self.refused.append(refused)
-            return True
-
-        self.share.wait(Waiter(ticket, tokens, worst, answer))
-
-    def exchange(self, *, lost: str = "", ending: bool = False) -> None:
-        """Send what is to be said; `lost`: on the way there, or back."""
-        self.letters += 1
-        letter = self.share.letter(self.record, self.cluster.now, ending)
-        told = self.cluster.take(letter) if lost != "there" else None
-        if told is None or lost:
-            self.share.unheard(Overloaded("nobody answered"), self.cluster.now)
-        elif isinstance(told, GatewayError):
-            self.share.unheard(told, self.cluster.now)
-        else:
-            for waiter in self.share.hear(self.record, letter, told, self.cluster.now):
-                self.share = Share(f"{self.name}'")
-                self.share.wait(waiter)
-
-    def due(self) -> bool:
-        return self.share.due_at() <= self.cluster.now
 
 
 @pytest.fixture
@@ -287,90 +192,3 @@ def test_a_slice_that_is_used_late_is_not_refilled_meanwhile(cluster: Cluster) -
     # At one moment at most a minute's worth, less what flowed in for what went before.
     assert 580 < len(second.went) + len(first.went) - before <= 600
     assert len(first.went) > before
-
-
-step = st.tuples(
-    st.sampled_from(["ask", "ask", "ask", "end", "end", "letter", "letter", "lost", "unheard"]),
-    st.integers(0, 2),
-    st.integers(0, 100),
-)
-
-
-@settings(max_examples=80, deadline=None)
-@given(
-    st.lists(
-        st.one_of(
-            step,
-            st.tuples(
-                st.sampled_from(["crash", "restart"]), st.integers(0, 2), st.integers(0, 100)
-            ),
-        ),
-        max_size=150,
-    ),
-    st.sampled_from([0.001, 0.05, 1.0]),
-)
-def test_nothing_is_over_the_limit_whatever_happens(
-    steps: list[tuple[str, int, int]], pause: float
-) -> None:
-    rpm, tpm, money = 60.0, 600.0, D(5)
-    record = key(rpm=rpm, tpm=tpm, max_spend=money)
-    with tempfile.TemporaryDirectory() as folder:
-        cluster = Cluster(Path(folder))
-        replicas = [Replica(cluster, record, f"r{n}") for n in range(3)]
-        cost = D(0)
-        went: list[tuple[float, int]] = []
-        seen: set[str] = set()
-        restarted = False
-        for number, (what, which, amount) in enumerate(steps):
-            cluster.now += pause * (amount % 7)
-            replica = replicas[which]
-            if what == "ask":
-                for _ in range(1 + amount % 4):
-                    replica.ask(1 + amount % 20, D(amount) / 500)
-            elif what == "end" and replica.went:
-                ticket = list(replica.went)[amount % len(replica.went)]
-                asked = replica.went.pop(ticket)
-                assert asked.worst is not None
-                known = amount % 3
-                paid = asked.worst / 2 if known else asked.worst
-                replica.share.end(
-                    ticket, asked.tokens if known else None, paid if known else None, cluster.now
-                )
-                cost += paid
-            elif what == "crash":
-                # All that it had in flight may have cost what it could.
-                cost += sum((asked.worst or D(0) for asked in replica.went.values()), D(0))
-                replicas[which] = Replica(cluster, record, f"r{which}-{number}")
-            elif what == "restart":
-                cluster.restart()
-                restarted = True
-            elif what in {"letter", "lost", "unheard"}:
-                replica.exchange(lost={"letter": "", "lost": "back", "unheard": "there"}[what])
-            for one in replicas:
-                for ticket, asked in one.went.items():
-                    if ticket not in seen:
-                        seen.add(ticket)
-                        went.append((cluster.now, asked.tokens))
-        flying = sum((a.worst or D(0) for one in replicas for a in one.went.values()), D(0))
-        assert cost + flying <= money
-        if not restarted:  # rates begin anew then
-            for first, (since, _) in enumerate(went):
-                for last in range(first, len(went)):
-                    span = went[last][0] - since
-                    assert last - first + 1 <= rpm + rpm / 60 * span + 1e-6
-                    tokens = sum(tokens for _, tokens in went[first : last + 1])
-                    assert tokens <= tpm + tpm / 60 * span + 1e-6
-        # Everything comes back: what is known by telling, the rest as used.
-        for one in replicas:
-            for ticket in list(one.went):
-                one.share.end(ticket, 1, D(0), cluster.now)
-            for _ in range(4):
-                one.exchange(ending=True)
-        cluster.now += HELD_SECONDS + 60
-        other = Replica(cluster, key(rpm=rpm, tpm=tpm, max_spend=10**6), "other")
-        for _ in range(61):
-            other.ask(10, D(0))
-        other.exchange()
-        assert len(other.went) == 60
-        assert cluster.spent(record) >= cost
-        cluster.host.close()

@@ -1,35 +1,18 @@
-"""Answers that replicas share in a real Redis, also while it is slow, gone or full."""
+"""Answers that replicas share in a real Redis."""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 
 import pytest
 
-from serve.cache import redis_store
-from serve.cache.redis_link import BUDGET_SECONDS, PAUSE_SECONDS, WAITING
 from serve.cache.redis_store import AHEAD_SECONDS, LARGEST_BYTES, PREFIX, RedisStore
 from serve.cache.store import MemoryStore
 from tests.redis_server import RedisServer, redis_server
+from tests.serve.redis_replicas import KEY, OTHER, PATIENT_SECONDS, Clock, replica, wait_until_gone
 
 pytestmark = pytest.mark.slow
-
-PATIENT_SECONDS = 5.0
-"""For a Redis that is there: this machine may be busy."""
-KEY, OTHER = b"k" * 32, b"o" * 32
-
-
-class Clock:
-    """Seconds that pass when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture(scope="module")
@@ -46,29 +29,6 @@ def empty(server: RedisServer) -> None:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
-
-
-async def wait_until_shared(store: RedisStore, key: bytes) -> None:
-    async with asyncio.timeout(10):
-        while await store.get(key) is None:  # noqa: ASYNC110  # it lies in another process
-            await asyncio.sleep(0.01)
-
-
-def wait_until_gone(server: RedisServer, name: bytes) -> None:
-    with server.client() as client:
-        while client.exists(name):
-            time.sleep(0.005)
-
-
-@asynccontextmanager
-async def replica(
-    url: str, clock: Clock, budget: float = PATIENT_SECONDS
-) -> AsyncIterator[RedisStore]:
-    store = RedisStore(url, MemoryStore(64 * 2**20, clock), budget, clock)
-    try:
-        yield store
-    finally:
-        await store.aclose()
 
 
 async def test_replicas_share_what_is_kept(server: RedisServer, clock: Clock) -> None:
@@ -120,75 +80,6 @@ async def test_many_at_once_take_one_connection(server: RedisServer, clock: Cloc
             assert len(client.client_list()) == 2  # And the one that looks.
 
 
-async def test_a_restart_costs_hits_and_nothing_else(server: RedisServer, clock: Clock) -> None:
-    async with replica(server.url, clock) as store:
-        await store.set(KEY, b"answer", 600)
-        clock.now += AHEAD_SECONDS
-        server.kill()
-        try:
-            assert await store.get(KEY) is None
-            began = time.monotonic()
-            for number in range(1_000):
-                assert await store.get(b"%032d" % number) is None
-            assert time.monotonic() - began < 0.5
-            # For so long the replica is by itself.
-            assert await store.add(OTHER, b"mine", 60)
-            assert not await store.add(OTHER, b"mine", 60)
-            await store.set(KEY, b"its own", 60)
-            clock.now += AHEAD_SECONDS
-            assert await store.get(KEY) == b"its own"
-        finally:
-            server.start()
-        clock.now += PAUSE_SECONDS
-        assert await store.get(OTHER) == b"mine"
-
-
-async def test_what_was_kept_or_deleted_meanwhile_is_handed_on_by_an_idle_replica(
-    server: RedisServer, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(redis_store, "PAY_SECONDS", 0.01)
-    async with replica(server.url, clock) as one, replica(server.url, clock) as two:
-        assert await one.add(OTHER, b"under way", 600)
-        server.kill()
-        try:
-            await one.set(KEY, b"answer", 100)
-            await one.delete(OTHER)
-            assert await one.get(OTHER) is None
-        finally:
-            server.start()
-        clock.now += 40
-        gone = asyncio.to_thread(wait_until_gone, server, PREFIX + OTHER.hex().encode())
-        await asyncio.wait_for(gone, 10)
-        await wait_until_shared(two, KEY)
-        assert await two.get(KEY) == b"answer"
-        assert await two.add(OTHER, b"another", 60)
-        with server.client() as client:
-            assert 30_000 < int(client.pttl(PREFIX + KEY.hex().encode())) <= 60_000
-
-
-async def test_what_another_replica_has_written_meanwhile_is_not_deleted(
-    server: RedisServer, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(redis_store, "PAY_SECONDS", 0.01)
-    async with replica(server.url, clock) as one, replica(server.url, clock) as two:
-        assert await one.add(KEY, b"under way", 600)
-        server.kill()
-        try:
-            await one.delete(KEY)
-        finally:
-            server.start()
-        server.clear()  # It came back without what it held.
-        assert await two.add(KEY, b"under way", 600)
-        await one.set(OTHER, b"the last that is owed", 60)
-        clock.now += PAUSE_SECONDS
-        await wait_until_shared(two, OTHER)
-        async with asyncio.timeout(10):
-            while one._owed:  # noqa: ASYNC110  # nothing that another replica could notice
-                await asyncio.sleep(0.01)
-        clock.now += AHEAD_SECONDS
-        assert await two.get(KEY) == b"under way"
-
-
 @pytest.mark.parametrize("junk", [b"", b"nonsense", b"\x00\x02\xff\xff{}", None])
 async def test_what_no_replica_wrote_is_a_miss_and_deleted(
     server: RedisServer, clock: Clock, junk: bytes | None
@@ -216,30 +107,6 @@ async def test_a_value_that_changed_or_moved_is_a_miss(server: RedisServer, cloc
         assert await store.get(OTHER) is None
 
 
-async def test_nobody_waits_for_a_redis_that_hangs(clock: Clock) -> None:
-    asked = 0
-
-    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal asked
-        while await reader.read(1 << 16):
-            asked += 1
-        writer.close()
-
-    hanging = await asyncio.start_server(hang, "127.0.0.1", 0)
-    port = hanging.sockets[0].getsockname()[1]
-    async with hanging, replica(f"redis://127.0.0.1:{port}/0", clock, BUDGET_SECONDS) as store:
-        began = time.monotonic()
-        found = await asyncio.gather(*(store.get(b"%032d" % n) for n in range(WAITING + 200)))
-        assert found == [None] * len(found)
-        # Each waits for the batch before its own and for its own.
-        assert time.monotonic() - began < 10 * BUDGET_SECONDS
-        # The third budget in a row that runs out is the last one.
-        assert await store.get(KEY) is None
-        seen = asked
-        assert await store.get(KEY) is None
-        assert asked == seen
-
-
 async def test_what_a_caller_that_leaves_has_asked_answers_nobody_else(
     server: RedisServer, clock: Clock
 ) -> None:
@@ -254,36 +121,6 @@ async def test_what_a_caller_that_leaves_has_asked_answers_nobody_else(
             leaving.cancel()
             assert await store.get(OTHER) == b"two"
             clock.now += AHEAD_SECONDS
-
-
-async def test_a_reply_that_comes_too_late_answers_nobody_else(
-    server: RedisServer, clock: Clock
-) -> None:
-    async with replica(server.url, clock) as writer, replica(server.url, clock, 0.1) as store:
-        await writer.set(KEY, b"one", 60)
-        await writer.set(OTHER, b"two", 60)
-        await store.get(b"m" * 32)
-        with server.client() as client:
-            client.client_pause(400)
-        assert await store.get(KEY) is None
-        while (found := await store.get(OTHER)) is None:
-            clock.now += PAUSE_SECONDS
-        assert found == b"two"
-
-
-async def test_a_full_redis_keeps_nothing_and_the_replica_does(
-    server: RedisServer, clock: Clock
-) -> None:
-    async with replica(server.url, clock) as store:
-        with server.client() as client:
-            client.config_set("maxmemory", 1)
-            try:
-                await store.set(KEY, b"answer", 60)
-                assert await store.get(OTHER) is None
-            finally:
-                client.config_set("maxmemory", 0)
-        clock.now += 30
-        assert await store.get(KEY) == b"answer"
 
 
 async def test_what_is_too_large_to_share_replaces_what_was_shared(
