@@ -20,10 +20,10 @@ from serve.ask.ratelimit_headers import PREFIX
 from serve.ask.settings import Prices, Provider
 from serve.ask.spend import cost_of
 from serve.gateway.attempt_stream import LiveEvents
-from serve.gateway.chunks import cut
 from serve.gateway.connection import Connection, Response
 from serve.gateway.contract import Answer, Stream, Target, Whole
 from serve.gateway.gate import Gate
+from serve.gateway.listed import streamed
 from serve.gateway.outgoing import Outgoing
 from serve.gateway.piece import problem
 from serve.gateway.request import wants_usage
@@ -126,7 +126,7 @@ class Attempts:
         if trial.call.stream:
             # The provider streams nothing: what it sent at once is sent on as a stream.
             try:
-                answer = Stream(_Given(cut(content, wants_usage(trial.call.body))), about)
+                answer = streamed(content, trial.call, about)
             except ValueError as error:
                 raise wire.garbage(content, trial.call.endpoint) from error
         self._usual.note(trial.call, target.model, self._clock() - trial.asked_at)
@@ -186,21 +186,6 @@ class Attempts:
             self._prices[model] = known.prices if known else None
         prices = self._prices[model]
         return (cost_of(usage, prices), prices.currency) if prices else (None, None)
-
-
-class _Given:
-    """Events that are there already."""
-
-    def __init__(self, events: list[bytes]) -> None:
-        self._events = iter(events)
-
-    def __aiter__(self) -> _Given:
-        return self
-
-    async def __anext__(self) -> bytes:
-        for each in self._events:
-            return each
-        raise StopAsyncIteration
 
 
 def _limit_headers(response: Response | None) -> dict[str, str]:
