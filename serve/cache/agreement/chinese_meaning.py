@@ -19,11 +19,10 @@ _WORDS = (
 """Question words and days that mean the same; not where the first character ends another word."""
 _DO = (
     "安装|卸载|设置|下载|上传|重置|注销|使用|修改|删除|取消|查询|打开|关闭|开启|更新|登录|注册|截屏"
-    "|连接|计算|创建|做|画|煮|炒|洗|读取|导出|导入|备份|重命名|停止|启动|退出|合并|压缩"
+    "|连接|计算|创建|做|画|煮|炒|洗|读取|导出|导入|备份|重命名|停止|启动|退出|退票|退款|退货"
+    "|合并|压缩"
 )
-_HOW_FIRST = re.compile(
-    "(?:怎么|如何|怎样)(?![这那不没会了还就都又能可有样个回么办着啦死突的]|才(?!能))(?=..)"
-)
+_HOW_FIRST = re.compile(f"(?:怎么|如何|怎样)(?={_DO}|在[A-Za-z])")
 _HOW_TO = re.compile(f"(?:怎么|如何|怎样)(?={_DO})")
 _NAME = "[A-Za-z][A-Za-z0-9 .+#-]{0,20}"
 _IN_NAME = re.compile(f"怎么在({_NAME})([中里上])(?=..)")
@@ -32,6 +31,8 @@ be who does it: TikTok 怎么赚钱."""
 _PERSONS = re.compile("[我你您他她它咱]")
 _ABOUT_WORDS = re.compile("[字词读音]|拼音|意思|造句|翻译|英文|英语|中文|怎么说|怎么写")
 """Questions that may be about words, in which each is as it is written."""
+_WONDERING = re.compile("不|没|这么|那么|就|很|好多|太")
+"""What stands in a question that wonders why something is so: 怎么登录不上, 怎么启动这么慢."""
 _STATED = ("了", "的", "啊", "吗", "呀", "呢")
 """What ends a question that asks why something is so, more than how it is done (怎么走了)."""
 _NAMED = "[^我你您他她它这那?,。!、是不谁哪何怎吗的]{1,10}"
@@ -56,7 +57,7 @@ def meaning(form: str, letter: str) -> str:
         return said
     for word, same in _WORDS:
         said = word.sub(same, said)
-    if not said.endswith(_STATED):
+    if not said.endswith(_STATED) and not _WONDERING.search(said):
         said = _HOW_FIRST.sub("怎么", said, count=1) if _HOW_FIRST.match(said) else said
         said = said if _PERSONS.search(said) else _HOW_TO.sub("怎么", said)
         said = _IN_NAME.sub(r"在\1\2怎么", said, count=1) if _IN_NAME.match(said) else said

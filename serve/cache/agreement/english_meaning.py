@@ -69,8 +69,15 @@ _AUTHORS = {
     "painter": "painted",
     "composer": "composed",
 }
-_SIGNS = "+-0123456789"
-"""What a number begins with: a difference of numbers may have a sign."""
+_SIGNS = "+-"
+# fmt: off
+_NUMBERS = {
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+    "eleven", "twelve", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty",
+    "ninety", "hundred", "thousand", "million", "half",
+}
+# fmt: on
+"""A difference of numbers may have a sign."""
 _MEASURES = {"height": "tall", "age": "old", "depth": "deep"}
 _WHAT_IS = ["what", "is", "the"]
 _WHAT_TIME = ["what", "time", "is", "it", "in"]
@@ -149,10 +156,20 @@ def _mean(said: list[str]) -> list[str]:
 def _difference(said: list[str]) -> list[str]:
     """What is the difference between A and B: between B and A."""
     if said[:5] == [*_WHAT_IS, "difference", "between"] and len(said) == 8 and said[6] == "and":
-        if said[5][0] in _SIGNS or said[7][0] in _SIGNS:
+        if _may_be_a_number(said[5]) or _may_be_a_number(said[7]):
             return said
         return [*said[:5], *sorted((said[5], said[7]))]
     return said
+
+
+def _may_be_a_number(word: str) -> bool:
+    """Of which the difference has a direction: 5, x, A5, five."""
+    return (
+        len(word) == 1
+        or word[0] in _SIGNS
+        or any(letter.isdigit() for letter in word)
+        or word.lower() in _NUMBERS
+    )
 
 
 def _contents(said: list[str]) -> list[str]:
