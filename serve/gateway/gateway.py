@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from serve.cache.caches import Caches
 from serve.cache.store import Store
-from serve.gateway.admission import Admission, Turn, Visit
+from serve.gateway.admission import Admission, Visit
 from serve.gateway.analyze import Analyst, read_document
 from serve.gateway.bound import Costs, most_tokens
 from serve.gateway.browser import check_page
@@ -44,6 +44,8 @@ from serve.gateway.tasks import TASK_HEADER, task_named, tasks_of
 from serve.gateway.upstream import Upstream
 from serve.metrics import Metrics
 from serve.metrics.families import IN_FLIGHT, KEYS_UNUSABLE, RECHECKS, WAITING
+
+_T = TypeVar("_T")
 
 NOBODY = Caller()
 CLIENT_LEFT = 499
@@ -255,7 +257,7 @@ class Gateway:
         about = Answered()
         charge = self._charge(call, key, about)
         if charge is not None:
-            await charge.begin()
+            await self._in_time(charge.begin(), call, since)
         turn = self.admission.turn()
 
         async def give_back(error: BaseException | None = None) -> None:
@@ -265,7 +267,7 @@ class Gateway:
 
         try:
             if not turn.begin_now():
-                about.queued = await self._wait(turn, call, since)
+                about.queued = await self._in_time(turn.begin(), call, since)
             answer = await self._upstream.ask(call, call.targets, since, about)
         except BaseException as error:
             await give_back(error)
@@ -285,13 +287,12 @@ class Gateway:
     async def _live(self, call: Call) -> Answer:
         return await self._ask(call, None, self.clock())
 
-    async def _wait(self, turn: Turn, call: Call, since: float) -> float:
-        """Wait for a turn with enough time left for an answer; the seconds that took. Raises
-        Overloaded."""
+    async def _in_time(self, waits: Awaitable[_T], call: Call, since: float) -> _T:
+        """Wait for it with enough time left for an answer. Raises Overloaded."""
         until = since + call.timeout - self._upstream.needed(call)
         try:
             async with asyncio.timeout(until - self.clock()):
-                return await turn.begin()
+                return await waits
         except TimeoutError:
             raise Overloaded(
                 "The request's time was over, or too little of it left, before it had its turn; "

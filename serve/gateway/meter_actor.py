@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayError
+from ray.exceptions import RayActorError
 
 from serve.gateway.errors import GatewayError
 from serve.gateway.keys import KeyRecord
@@ -96,6 +96,7 @@ class RayMeter:
         self._closed: list[tuple[KeyRecord, Share]] = []
         self._made = itertools.count()
         self._sending: asyncio.Task[None] | None = None
+        self._looking: asyncio.Future[Any] | None = None
         self._later: asyncio.TimerHandle | None = None
         self._later_at = math.inf
 
@@ -140,7 +141,7 @@ class RayMeter:
         heard = True
         while heard and any(share.unsaid for _, share in self._all()):
             if self._sending is not None:
-                await self._sending
+                await asyncio.wait([self._sending])
             heard = await self._send([one for one in self._all() if one[1].unsaid], ending=True)
         self._wait_until(math.inf)
 
@@ -218,20 +219,28 @@ class RayMeter:
             self._share(key).wait(waiter)
 
     async def _told(self, letters: list[Renewal]) -> list[Renewed | GatewayError]:
-        """What the actor, or the one that replaces it, answers."""
-        until = time.monotonic() + LOST_SECONDS
-        while True:
-            try:
-                async with asyncio.timeout(until - time.monotonic()):
-                    told: list[Renewed | GatewayError] = await self._actor.take.remote(letters)
-                return told
-            except RayActorError as error:
-                if time.monotonic() >= until:
-                    return [uncounted(error)] * len(letters)
-            except (RayError, TimeoutError) as error:
-                return [uncounted(error)] * len(letters)
-            await asyncio.sleep(LOST_PAUSE_SECONDS)
-            self._actor = await asyncio.to_thread(self._get_or_create)
+        """What the actor, or the one that replaces it, answers. Never fails."""
+        lost: Exception | None = None
+        try:
+            async with asyncio.timeout(LOST_SECONDS):
+                while True:
+                    try:
+                        told: list[Renewed | GatewayError] = await self._actor.take.remote(letters)
+                        return told
+                    except RayActorError as error:
+                        lost = error
+                    await asyncio.sleep(LOST_PAUSE_SECONDS)
+                    self._actor = await self._found()
+        except TimeoutError:
+            return [uncounted(lost or "the meter does not answer")] * len(letters)
+        except Exception as error:  # whatever it is, those who wait are to be told
+            return [uncounted(lost or repr(error))] * len(letters)
+
+    async def _found(self) -> Any:
+        """Look for the actor in a thread: one at a time, since a look may outlast who waits."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.ensure_future(asyncio.to_thread(self._get_or_create))
+        return await asyncio.shield(self._looking)
 
     def _get_or_create(self) -> Any:
         """A handle to the actor; blocks."""

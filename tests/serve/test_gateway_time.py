@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -56,6 +57,23 @@ def test_a_turn_is_not_waited_for_longer_than_leaves_time_for_an_answer(
             assert error(here.post()) == (503, "gateway_overloaded")
             assert time.monotonic() - started < 0.9
         assert here.upstream.calls == 1
+
+
+def test_a_meter_that_does_not_answer_is_not_waited_for_longer_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = tmp_path / "keys.yaml"
+    web = {"name": "web", "tenant": "web", "sha256": digest_of("fp-web"), "rpm": 60}
+    keys.write_bytes(orjson.dumps([web]))
+
+    async def hang(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    with setting(timeout=0.3, keys=str(keys)) as here:
+        monkeypatch.setattr(here.world.gateway._meter, "begin", hang)
+        answer = here.http.post("/chat/completions", json=CHAT, headers=_WEB)
+        assert error(answer) == (503, "gateway_overloaded")
+        assert here.upstream.calls == 0
 
 
 @pytest.mark.parametrize(("sent", "status"), [(False, 200), (True, 429)])
