@@ -183,6 +183,8 @@ class Share:
         self._ticket = None if letter.last else letter.new
         if told.state == "closed":
             self.closed = True
+            if not (self._in_flight or letter.last):
+                self._changed(now)  # as below
             queue, self._queue = self._queue, []
             return asked + queue
         self._grant(letter.ahead, told.ahead)

@@ -132,6 +132,25 @@ def test_a_month_that_is_over_is_settled_as_what_it_was(cluster: Cluster) -> Non
     assert cluster.spent(record) == 4
 
 
+def test_a_month_that_is_over_leaves_nothing_behind(cluster: Cluster) -> None:
+    replica = Replica(cluster, key(max_spend=10), "a")
+    replica.ask(worst=D(1))
+    replica.exchange()
+    november = replica.share
+    november.end("a:1", 1, D(1), cluster.now)
+    cluster.wall += 3_600
+    replica.ask(worst=D(1))
+    replica.exchange()
+    assert november.closed
+    assert november.unsaid
+    letter = november.letter(replica.record, cluster.now)
+    told = cluster.take(letter)
+    assert isinstance(told, Renewed)
+    november.hear(replica.record, letter, told, cluster.now)
+    assert november.over
+    assert not cluster.host._open
+
+
 @pytest.mark.parametrize("lost", ["there", "back"])
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_letter_that_is_lost_counts_once(cluster: Cluster, lost: str, restarted: bool) -> None:
