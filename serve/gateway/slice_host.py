@@ -17,7 +17,14 @@ from serve.gateway.meter_host import MeterHost, Opened, uncounted
 from serve.gateway.meter_journal import Began, Ended
 from serve.gateway.purse import NOTHING, Purse
 from serve.gateway.rates import KeyRates
-from serve.gateway.slices import GONE_SECONDS, LARGEST_SHARE, Ahead, Renewal, Renewed
+from serve.gateway.slices import (
+    GONE_SECONDS,
+    LARGEST_SHARE,
+    LATE_SECONDS,
+    Ahead,
+    Renewal,
+    Renewed,
+)
 
 
 @dataclass(slots=True)
@@ -39,6 +46,14 @@ class _Reserved:
     since: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """The last letter that was heard of a share."""
+
+    serial: int
+    since: float
+
+
 class SliceHost(MeterHost):
     """Counts for all keys and all replicas. See `MeterHost`."""
 
@@ -46,6 +61,7 @@ class SliceHost(MeterHost):
         super().__init__(state, clock, wall)
         self._slices: dict[str, _Slice] = {}
         self._reserved: dict[str, _Reserved] = {}
+        self._heard: dict[str, _Heard] = {}
 
     def renew(self, letter: Renewal) -> Renewed:
         """Hear a letter; its answer may be sent when `write` has returned, as `told` says then.
@@ -58,6 +74,8 @@ class SliceHost(MeterHost):
         now = self._clock()
         self._expire(now)
         self._forget(now)
+        if self._late(letter.new, now):
+            return Renewed("lost")
         # A new ticket that is known without an answer was granted by a meter that is gone.
         granted = letter.new in self._open
         old = letter.new if granted else letter.old
@@ -91,6 +109,21 @@ class SliceHost(MeterHost):
         """The answer to a letter as it is now."""
         known = self._slices.get(letter.new)
         return None if known is None else known.told
+
+    def _late(self, new: str, now: float) -> bool:
+        """Whether a successor of that letter was heard."""
+        while self._heard:
+            share, first = next(iter(self._heard.items()))
+            if now - first.since < LATE_SECONDS:
+                break
+            del self._heard[share]
+        share, _, number = new.rpartition("-")
+        serial, last = int(number), self._heard.get(share)
+        if last is not None and serial < last.serial:
+            return True
+        self._heard.pop(share, None)  # the oldest come first
+        self._heard[share] = _Heard(serial, now)
+        return False
 
     def _take_over(self, old: str | None) -> Opened | None:
         if old is None:

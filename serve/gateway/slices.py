@@ -22,6 +22,9 @@ VALID_SECONDS = 2.0
 GONE_SECONDS = 5.0
 """After which the meter counts a slice as used of which it hears nothing. Longer than
 VALID_SECONDS, so that nobody uses it then."""
+LATE_SECONDS = 60.0
+"""For so long after its successor a letter may still arrive: six times as long as a replica waits
+for an answer before it sends it again."""
 LARGEST_SHARE = 10
 """A slice is at most this part of what is left: the last of it goes to single requests."""
 
@@ -42,7 +45,8 @@ class Ahead(NamedTuple):
 
 
 class Renewal(NamedTuple):
-    """A replica's letter. `old`: the ticket that ends, None: there is none; `new`: that begins.
+    """A replica's letter. `old`: the ticket that ends, None: there is none; `new`: that begins,
+    named by its share and a number that rises: SHARE-NUMBER.
 
     `requests_back`, `tokens_back`: taken and not used (tokens below zero: used besides); `spent`:
     what the requests that ended cost; `carried`: what those in flight may cost; `waiting`: who
@@ -70,7 +74,7 @@ class Renewed(NamedTuple):
 
     open: go on. closed: the ticket is of a month or currency that is over: it is only settled from
     now on, and who waits asks with another. lost: the old ticket is not known, and what it held
-    counts in full; nobody was let go.
+    counts in full; nobody was let go. A letter whose successor was heard is answered so too.
     """
 
     state: State

@@ -12,7 +12,7 @@ import pytest
 from serve.gateway.errors import KeyRateLimited, KeySpent, Overloaded
 from serve.gateway.meter_host import HELD_SECONDS
 from serve.gateway.meter_journal import MeterJournal
-from serve.gateway.slices import SLICE_SECONDS, Renewed
+from serve.gateway.slices import LATE_SECONDS, SLICE_SECONDS, Renewed
 from tests.serve.slice_world import Cluster, Replica, key
 
 D = Decimal
@@ -171,6 +171,29 @@ def test_a_letter_that_is_lost_counts_once(cluster: Cluster, lost: str, restarte
     replica.exchange()
     assert cluster.spent(record) == 1
     assert "a:3" in replica.went
+
+
+def test_a_first_letter_that_arrives_again_after_its_successor_counts_once(
+    cluster: Cluster,
+) -> None:
+    record = key(max_spend=10, rpm=60)
+    replica = Replica(cluster, record, "a")
+    replica.ask(worst=D(9))
+    first = replica.share.letter(record, cluster.now)
+    replica.exchange()
+    replica.share.end("a:1", 1, D(1), cluster.now)
+    replica.exchange()
+    assert replica.share.over
+    late = cluster.take(first)
+    assert isinstance(late, Renewed)
+    assert late.state == "lost"
+    assert not cluster.host._open
+    replica.ask(worst=D(9))
+    replica.exchange()
+    assert "a:2" in replica.went
+    cluster.now += LATE_SECONDS
+    Replica(cluster, record, "b").exchange()
+    assert list(cluster.host._heard) == ["b"]
 
 
 def test_what_cannot_be_written_down_is_not_granted(
