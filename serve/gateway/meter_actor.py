@@ -115,7 +115,7 @@ class RayMeter:
         try:
             refused = await future
         except asyncio.CancelledError:
-            for _, each in self._all():
+            for _, each in self._of(key.name):
                 each.leave(waiter)
                 # It may have been let go in the moment in which it was given up.
                 each.withdraw(ticket, time.monotonic())

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import islice
 
 from serve.gateway.errors import GatewayError
 from serve.gateway.keys import KeyRecord
@@ -36,7 +37,7 @@ SHORTEST = 0.001
 """Seconds; a pace over less says nothing."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Waiter:
     """A request that waits to be let go. `answer`: told None, or why it may not; False: it does not
     wait any more."""
@@ -65,7 +66,7 @@ class Share:
         self._requests_back = self._tokens_back = 0.0
         self._spent = NOTHING
         self._changed_at: float | None = None
-        self._queue: list[Waiter] = []
+        self._queue: dict[str, Waiter] = {}
         self._asked: list[Waiter] = []
         self._sent: Renewal | None = None
         self._sent_at = -math.inf
@@ -86,12 +87,11 @@ class Share:
 
     def wait(self, waiter: Waiter) -> None:
         """The request is to be let go by the meter, or by the next slice."""
-        self._queue.append(waiter)
+        self._queue[waiter.ticket] = waiter
 
     def leave(self, waiter: Waiter) -> None:
         """It waits no longer. What is granted to it meanwhile is given back."""
-        if waiter in self._queue:
-            self._queue.remove(waiter)
+        self._queue.pop(waiter.ticket, None)
 
     def withdraw(self, ticket: str, now: float) -> None:
         """The request was let go and is not sent."""
@@ -141,7 +141,9 @@ class Share:
         self._repeat_at = None
         if self._sent is not None:
             return self._sent
-        self._asked, self._queue = self._queue[:MOST_WAITING], self._queue[MOST_WAITING:]
+        self._asked = list(islice(self._queue.values(), MOST_WAITING))
+        for waiter in self._asked:
+            del self._queue[waiter.ticket]
         waiting = tuple(Asked(one.tokens, one.worst) for one in self._asked)
         for one in waiting:
             self._pace.count(one)
@@ -178,15 +180,14 @@ class Share:
         asked, self._asked = self._asked, []
         if told.state == "lost":
             self._lose()
-            self._queue = asked + self._queue
+            self._queue = {one.ticket: one for one in (*asked, *self._queue.values())}
             return []
         self._ticket = None if letter.last else letter.new
         if told.state == "closed":
             self.closed = True
             if not (self._in_flight or letter.last):
                 self._changed(now)  # as below
-            queue, self._queue = self._queue, []
-            return asked + queue
+            return asked + self._emptied()
         self._grant(letter.ahead, told.ahead)
         self._valid_until = self._sent_at + VALID_SECONDS
         for waiter, refused in zip(asked, told.refused, strict=True):
@@ -208,9 +209,13 @@ class Share:
         """Nobody answered: who waits is told so. The letter may have been heard, and is sent again
         later; what it grants is given back."""
         self._repeat_at = now + REPEAT_SECONDS
-        queue, self._queue = self._queue, []
-        for waiter in self._asked + queue:
+        for waiter in self._asked + self._emptied():
             waiter.answer(error)
+
+    def _emptied(self) -> list[Waiter]:
+        """Who waited in the queue."""
+        queue, self._queue = self._queue, {}
+        return list(queue.values())
 
     def _fits(self, key: KeyRecord, asked: Asked, now: float) -> bool:
         if self._requests < 1 or now >= self._valid_until:
@@ -230,12 +235,11 @@ class Share:
         self._money += requests * ahead.worst
 
     def _serve_queue(self, key: KeyRecord, now: float) -> None:
-        while self._queue:
-            first = self._queue[0]
+        for first in list(self._queue.values()):
             asked = Asked(first.tokens, first.worst)
             if not self._fits(key, asked, now):
                 return
-            del self._queue[0]
+            del self._queue[first.ticket]
             if first.answer(None):
                 self._requests -= 1
                 self._tokens -= asked.tokens

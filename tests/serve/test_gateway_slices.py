@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from serve.gateway.errors import KeyRateLimited, KeySpent, Overloaded
 from serve.gateway.meter_host import HELD_SECONDS
 from serve.gateway.meter_journal import MeterJournal
+from serve.gateway.share import Share, Waiter
 from serve.gateway.slices import LATE_SECONDS, SLICE_SECONDS, Renewed
 from tests.serve.slice_world import Cluster, Replica, key
 
@@ -194,6 +196,26 @@ def test_a_first_letter_that_arrives_again_after_its_successor_counts_once(
     cluster.now += LATE_SECONDS
     Replica(cluster, record, "b").exchange()
     assert list(cluster.host._heard) == ["b"]
+
+
+def test_many_that_leave_at_once_cost_little(cluster: Cluster) -> None:
+    share, calls = Share("a"), 0
+
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    waiters = [Waiter(f"{number}", 1, None, lambda _: True) for number in range(1_000)]
+    for waiter in waiters:
+        share.wait(waiter)
+    sys.setprofile(count)
+    try:
+        for waiter in reversed(waiters):
+            share.leave(waiter)
+    finally:
+        sys.setprofile(None)
+    assert calls < 10 * len(waiters)
+    assert not share.unsaid
 
 
 def test_what_cannot_be_written_down_is_not_granted(
