@@ -49,7 +49,8 @@ IDLE_SECONDS = 600.0
 
 
 class MeterActor:
-    """Hosts one `SliceHost`. It ends itself `idle_seconds` after its last use."""
+    """Hosts one `SliceHost`. It ends itself `idle_seconds` after its last use, or a multiple of
+    them where it still knows what another would not."""
 
     def __init__(self, state: str, idle_seconds: float = IDLE_SECONDS) -> None:
         self._host = SliceHost(Path(state), time.monotonic, time.time)
@@ -76,10 +77,10 @@ class MeterActor:
         """End when unused."""
         while True:
             left = self._used_at + self._idle_seconds - time.monotonic()
-            if left <= 0:
+            if left <= 0 and self._host.at_rest():
                 self._host.close()
                 ray.kill(ray.get_runtime_context().current_actor, no_restart=True)
-            await asyncio.sleep(max(left, LOST_PAUSE_SECONDS))
+            await asyncio.sleep(left if left > 0 else self._idle_seconds)
 
 
 class RayMeter:

@@ -95,7 +95,7 @@ class MeterHost:
         if account is None or purse is None or worst is None:
             return False
         purse.hold(ticket, worst)
-        self._changes.append(Began(ticket, account, worst))
+        self._changes.append(Began(ticket, account, worst, self._wall()))
         return True
 
     def end(self, ticket: str, tokens: int | None, cost: Decimal | None) -> None:
@@ -233,9 +233,12 @@ class MeterHost:
             journal.close()
             raise
         self._purses = purses
-        for ticket, account, worst in held:
+        wall = self._wall()
+        before: dict[str, Opened] = {}
+        for ticket, account, worst, at in held:
             purses.setdefault(account, Purse()).hold(ticket, worst)
-            self._open[ticket] = Opened(account.key, 0, now, account)
+            before[ticket] = Opened(account.key, 0, now - max(0.0, wall - at), account)
+        self._open = before | self._open  # the oldest come first
         return journal
 
     def _rates_of(self, key: KeyRecord, now: float) -> KeyRates:

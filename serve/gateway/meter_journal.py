@@ -35,17 +35,19 @@ CREATE TABLE IF NOT EXISTS held (
     key TEXT NOT NULL,
     month TEXT NOT NULL,
     currency TEXT NOT NULL,
-    worst TEXT NOT NULL
+    worst TEXT NOT NULL,
+    began REAL NOT NULL
 ) WITHOUT ROWID;
 """
 
 
 class Began(NamedTuple):
-    """A request is about to be sent that costs `worst` at most."""
+    """A request is about to be sent that costs `worst` at most; `at`: seconds since the epoch."""
 
     ticket: str
     account: Account
     worst: Decimal
+    at: float
 
 
 class Ended(NamedTuple):
@@ -90,10 +92,12 @@ class MeterJournal:
             yield Account(*map(str, account)), self._amount(amount)
 
     def held(self) -> Iterator[Began]:
-        """The requests that have not ended. Raises Misconfigured where it is damaged."""
-        query = "SELECT ticket, key, month, currency, worst FROM held"
-        for ticket, *account, worst in self._rows(query):
-            yield Began(str(ticket), Account(*map(str, account)), self._amount(worst))
+        """The requests that have not ended, the oldest first. Raises Misconfigured where it is
+        damaged."""
+        query = "SELECT ticket, key, month, currency, worst, began FROM held ORDER BY began"
+        for ticket, *account, worst, began in self._rows(query):
+            at = float(self._amount(began))
+            yield Began(str(ticket), Account(*map(str, account)), self._amount(worst), at)
 
     def write(self, changes: Iterable[Began | Ended]) -> None:
         """Write down `changes` in their order. Raises sqlite3.Error."""
@@ -103,8 +107,8 @@ class MeterJournal:
                 whose = (account.key, account.month, account.currency)
                 if isinstance(change, Began):
                     self._connection.execute(
-                        "INSERT OR IGNORE INTO held VALUES (?, ?, ?, ?, ?)",
-                        (change.ticket, *whose, str(change.worst)),
+                        "INSERT OR IGNORE INTO held VALUES (?, ?, ?, ?, ?, ?)",
+                        (change.ticket, *whose, str(change.worst), change.at),
                     )
                 else:
                     self._connection.execute("DELETE FROM held WHERE ticket = ?", (change.ticket,))

@@ -97,6 +97,10 @@ class KeyRates:
         ]
         return min(rooms, default=math.inf)
 
+    def full(self, now: float) -> bool:
+        """Whether nothing that was used counts any more."""
+        return all(bucket.full_at(now) <= now for bucket in self._buckets.values())
+
     def reserve(self, requests: float, tokens: float, now: float) -> None:
         """Take so much, to be used later."""
         self._cap(now)

@@ -102,13 +102,22 @@ class SliceHost(MeterHost):
         told = Renewed("closed") if closed else self._granted(letter, rates, holds, now)
         self._slices[letter.new] = _Slice(letter, told, told.ahead * letter.ahead.tokens)
         if account is not None and holds is not None:
-            self._changes.append(Began(letter.new, account, holds.held[letter.new]))
+            self._changes.append(Began(letter.new, account, holds.held[letter.new], self._wall()))
         return told
 
     def told(self, letter: Renewal) -> Renewed | None:
         """The answer to a letter as it is now."""
         known = self._slices.get(letter.new)
         return None if known is None else known.told
+
+    def at_rest(self) -> bool:
+        """Whether one that begins anew would know as much: nothing is held, every rate is full."""
+        now = self._clock()
+        self._expire(now)
+        self._forget(now)
+        if self._open or self._reserved:
+            return False
+        return all(rates.full(now) for rates in self._rates.values())
 
     def _late(self, new: str, now: float) -> bool:
         """Whether a successor of that letter was heard."""
@@ -208,7 +217,7 @@ class SliceHost(MeterHost):
         purse = self._purse(change.account)
         purse.settle(letter.new, NOTHING)
         purse.hold(letter.new, letter.carried)
-        self._changes.append(Began(letter.new, change.account, letter.carried))
+        self._changes.append(Began(letter.new, change.account, letter.carried, change.at))
         failed = uncounted(error)
         refusals = tuple(one or failed for one in known.told.refused)
         known.told = Renewed(known.told.state, refusals)

@@ -110,6 +110,42 @@ def test_what_a_dead_replica_held_counts_in_full_and_its_rates_flow_again(cluste
     assert cluster.spent(record) == before + held
 
 
+def test_a_dead_replicas_money_counts_after_an_hour_whoever_counts_then(cluster: Cluster) -> None:
+    record = key(max_spend=10)
+    dead, other = Replica(cluster, record, "dead"), Replica(cluster, record, "other")
+    dead.ask(worst=D(9))
+    dead.exchange()
+    for _ in range(4):
+        cluster.now += HELD_SECONDS / 4
+        cluster.wall += HELD_SECONDS / 4
+        cluster.restart()
+        other.ask(worst=D(0))
+        other.exchange()
+        other.share.end(f"other:{other.asked}", 1, D(0), cluster.now)
+    cluster.wall -= HELD_SECONDS
+    assert cluster.spent(record) == 9
+
+
+def test_a_meter_is_at_rest_when_nothing_that_it_knows_counts(cluster: Cluster) -> None:
+    replica = Replica(cluster, key(rpm=0.05), "a")
+    assert cluster.host.at_rest()
+    replica.ask()
+    replica.exchange()
+    replica.share.end("a:1", 1, None, cluster.now)
+    cluster.now += 1_200
+    assert not cluster.host.at_rest()
+    replica.exchange()
+    assert cluster.host.at_rest()
+    replica.ask()
+    replica.exchange()
+    replica.share.end("a:2", 1, None, cluster.now)
+    replica.exchange()
+    cluster.now += 1_199
+    assert not cluster.host.at_rest()
+    cluster.now += 1
+    assert cluster.host.at_rest()
+
+
 def test_a_month_that_is_over_is_settled_as_what_it_was(cluster: Cluster) -> None:
     record = key(max_spend=10)
     replica = Replica(cluster, record, "a")
