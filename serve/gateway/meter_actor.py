@@ -151,7 +151,14 @@ class RayMeter:
         known = self._shares.get(key.name)
         if known is not None and known[0] is key:
             return known[1]
-        share = Share(f"{self._name}-{next(self._made)}") if known is None else known[1]
+        if known is not None and _money(known[0]) == _money(key):
+            share = known[1]
+        else:
+            share = Share(f"{self._name}-{next(self._made)}")
+            if known is not None and not known[1].over:
+                # Its letters may not be heard, as where no money can be counted.
+                known[1].closed = True
+                self._closed.append(known)
         self._shares[key.name] = key, share
         return share
 
@@ -214,10 +221,11 @@ class RayMeter:
             del self._shares[key.name]
             if share.closed:
                 self._closed.append((key, share))
-        if share.over:
-            self._closed = [one for one in self._closed if one[1] is not share]
+        self._closed = [one for one in self._closed if not one[1].over]
         for waiter in moved:
-            self._share(key).wait(waiter)
+            present = self._shares.get(key.name)
+            share = self._share(key) if present is None else present[1]
+            share.wait(waiter)
 
     async def _told(self, letters: list[Renewal]) -> list[Renewed | GatewayError]:
         """What the actor, or the one that replaces it, answers. Never fails."""
@@ -257,6 +265,11 @@ class RayMeter:
             max_task_retries=-1,
         )
         return actor.remote(self._state, self._idle_seconds)
+
+
+def _money(key: KeyRecord) -> str | None:
+    """In which currency the key's money is counted; None: it is not."""
+    return None if key.max_spend is None else key.currency
 
 
 def _resolve(future: asyncio.Future[GatewayError | None], refused: GatewayError | None) -> bool:

@@ -52,7 +52,8 @@ class Share:
     """Times are seconds of one clock that never goes back."""
 
     def __init__(self, name: str) -> None:
-        """`name`: unlike that of any other share."""
+        """`name`: unlike that of any other share. `closed`: whether it is only settled from now on,
+        and wishes for no slice."""
         self.closed = False
         self._name = name
         self._serial = 0

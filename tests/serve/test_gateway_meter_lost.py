@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 from ray.exceptions import RayActorError
 
 from serve.gateway import meter_actor
-from serve.gateway.errors import Overloaded
+from serve.gateway.errors import GatewayError, Overloaded
 from serve.gateway.meter_actor import RayMeter
-from tests.serve.slice_world import key
+from serve.gateway.meter_host import UNWRITTEN_WAIT_SECONDS
+from serve.gateway.slices import Renewal, Renewed
+from tests.serve.slice_world import Cluster, key
 
 
 class Dead:
@@ -25,6 +28,40 @@ class Dead:
 
     async def remote(self, _: object) -> Any:
         raise RayActorError
+
+
+class Here:
+    """A handle to an actor of this process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.cluster = Cluster(folder)
+        self.take = self
+
+    async def remote(self, letters: list[Renewal]) -> list[Renewed | GatewayError]:
+        return [self.cluster.take(letter) for letter in letters]
+
+
+async def test_a_key_whose_money_is_not_limited_any_more_may_ask_though_none_can_be_counted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    state.write_text("no folder")
+    here = Here(state)
+    monkeypatch.setattr(RayMeter, "_get_or_create", lambda _: here)
+    meter = RayMeter(state)
+    with pytest.raises(Overloaded):
+        await meter.begin(key(rpm=60, max_spend=1), "first", 1, Decimal(1))
+    limited = key(rpm=60)
+    await asyncio.wait_for(meter.begin(limited, "second", 1, None), 3)
+    await meter.end(limited, "second", 1, None)
+    # Once money can be counted, nothing of the old share is left.
+    state.unlink()
+    here.cluster.now += UNWRITTEN_WAIT_SECONDS
+    await meter.aclose()
+    await meter.aclose()
+    assert not meter._all()
+    assert not here.cluster.host._open
+    here.cluster.host.close()
 
 
 @pytest.mark.parametrize("hangs", [False, True])
