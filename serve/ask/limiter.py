@@ -2,8 +2,7 @@
 decisions out.
 
 Whoever hosts it calls `step` after every other call and at the time `step` asks for; nothing is
-granted outside `step`, but what its clients have let take the place of a call that ended (`swap`).
-Times are seconds of one monotonic clock that the host passes in.
+granted outside `step`. Times are seconds of one monotonic clock that the host passes in.
 
 Invariants: every ticket is granted once, refused once or withdrawn once; the permits in use are the
 leases neither settled nor expired; at most `max_concurrency` of them, and over any span no more
@@ -48,10 +47,6 @@ __all__ = [
     "strictest",
 ]
 
-MOST_AHEAD = 64
-"""Requests that a client may send before it tells: it does so at least every 50 ms (see
-`limiter_actor`), which is within the SKEW that the buckets allow for."""
-AHEAD_PART = 100
 LEASE_SLACK = 30.0
 """Seconds a lease outlives the longest its call may take: what a busy holder needs to settle."""
 
@@ -143,35 +138,6 @@ class Limiter:
             self._concurrency.outage_over()
         return Settled(not is_closed or self._breaker.lived_through_opening(call.number))
 
-    def ahead(self, now: float) -> tuple[int, float]:
-        """How many requests and tokens a client may send under the leases that it has, one call
-        after the other, before it tells: none where anything is scarce, be it that somebody waits,
-        and at most the hundredth part of what may be sent at once."""
-        if (
-            self.anybody_waits
-            or self._breaker.state(now) != "closed"
-            or self._allowance.paused_until > now
-            or self._counted_in_use() > self._concurrency.limit
-        ):
-            return 0, 0.0
-        requests, tokens = self._allowance.at_once(now), self._allowance.tokens_at_once(now)
-        return (
-            MOST_AHEAD if requests is None else min(MOST_AHEAD, int(requests / AHEAD_PART)),
-            math.inf if tokens is None else tokens / AHEAD_PART,
-        )
-
-    def swap(self, lease_id: str, outcome: Outcome, ticket: Ticket, now: float) -> bool:
-        """The call under a lease has ended, and its holder has begun another one in its place, of
-        the same class: the calls in flight are as many as before. False: the lease is not known."""
-        call = self._calls.get(lease_id)
-        if call is None:
-            return False
-        self.settle(lease_id, outcome, now)
-        self._queues.join(ticket)
-        self._grant(ticket, now, call.number)
-        self._note_idleness(now)
-        return True
-
     def step(self, now: float) -> Step:
         """Everything that can be decided now."""
         while (expiry := self._calls.next_expiry()) is not None and expiry[0] <= now:
@@ -236,18 +202,14 @@ class Limiter:
         at = max(self._breaker.admits_at(now), self._allowance.ready_at(ticket.tokens, now))
         return ticket, at
 
-    def _grant(self, ticket: Ticket, now: float, instead: int | None = None) -> Lease:
-        """`instead`: the number of the call whose place it takes. While the breaker is not closed,
-        such a call is no probe, but of those that were there before."""
+    def _grant(self, ticket: Ticket, now: float) -> Lease:
         self._queues.serve(ticket)
         self._granted += 1
         expires_at = now + ticket.call_seconds + LEASE_SLACK
         lease = Lease(ticket.id, ticket.cls, ticket.tokens, now, expires_at)
-        probes = instead is None or self._breaker.state(now) == "closed"
-        self._calls.add(lease, self._granted if probes else instead or 0)
+        self._calls.add(lease, self._granted)
         self._allowance.granted(ticket.tokens, now)
-        if probes:
-            self._breaker.granted(now)
+        self._breaker.granted(now)
         return lease
 
     def _note_idleness(self, now: float) -> None:

@@ -15,7 +15,6 @@ from typing import Protocol, TypeVar
 
 from serve.ask.contract import Class
 from serve.ask.errors import AskError, BreakerOpen
-from serve.ask.fairness import Ticket
 from serve.ask.limiter import Limiter
 from serve.ask.permit import CALL_SECONDS, Lease, LimiterStats, Limits, Outcome, Settled
 
@@ -126,25 +125,6 @@ class LimiterHost:
         if ticket_id not in self._answers:
             self._limiter.enqueue(ticket_id, cls, tokens, call_seconds)
         self._answers[ticket_id] = answer
-
-    def swap(
-        self,
-        lease_id: str,
-        outcome: Outcome,
-        ticket_id: str,
-        cls: Class,
-        tokens: int,
-        call_seconds: float,
-    ) -> bool:
-        """See `Limiter.swap`."""
-        now = self._clock()
-        return self._limiter.swap(
-            lease_id, outcome, Ticket(ticket_id, cls, tokens, call_seconds), now
-        )
-
-    def ahead(self) -> tuple[int, float]:
-        """See `Limiter.ahead`."""
-        return self._limiter.ahead(self._clock())
 
     def release(self, lease_id: str, outcome: Outcome) -> Settled:
         """The call under a lease has ended."""

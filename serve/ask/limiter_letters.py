@@ -46,13 +46,6 @@ class OutcomeRow(NamedTuple):
         )
 
 
-class SwapRow(NamedTuple):
-    """A lease that has ended, and the one that its client has let take its place."""
-
-    ended: OutcomeRow
-    begun: TicketRow
-
-
 @dataclass(frozen=True, slots=True)
 class Caller:
     """A client as it presents itself with every letter.
@@ -74,20 +67,21 @@ until another try is worth it; or None: its caller was taken for dead and may as
 
 class Reply(NamedTuple):
     """`server`: changes when the actor is another one; `decided`: by ticket; `breaker_open`: of
-    each lease that was settled, in the order of the letter; `ahead`: see `Limiter.ahead`."""
+    each lease that was settled, in the order of the letter."""
 
     server: str
     decided: dict[str, Decided]
     breaker_open: list[bool]
-    ahead: tuple[int, float] = (0, 0.0)
 
 
 @dataclass(slots=True)
 class Wait:
-    """A ticket, and who waits for the answer to it."""
+    """A ticket, and who waits for the answer to it. `sent`: whether any letter went with it, so
+    that the actor may know of it."""
 
     ticket: TicketRow
     lease: asyncio.Future[Lease]
+    sent: bool = False
 
     def answer(self, decided: tuple[float, float] | float) -> None:
         """Give who waits the lease, or BreakerOpen; see `Decided`."""
@@ -102,32 +96,21 @@ class Wait:
 
 @dataclass(slots=True)
 class Letter:
-    """What is to be said to the actor. `outcomes`: and who waits for what comes of them; `swaps`:
-    in their order, and before all others."""
+    """What is to be said to the actor. `outcomes`: and who waits for what comes of them."""
 
     tickets: dict[str, TicketRow] = field(default_factory=dict)
     outcomes: dict[str, tuple[OutcomeRow, asyncio.Future[Settled] | None]] = field(
         default_factory=dict
     )
     unwanted: dict[str, None] = field(default_factory=dict)
-    swaps: list[SwapRow] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.tickets or self.outcomes or self.unwanted or self.swaps)
+        return bool(self.tickets or self.outcomes or self.unwanted)
 
-    @property
-    def urgent(self) -> bool:
-        """Whether somebody waits for what comes of it."""
-        return bool(
-            self.tickets
-            or self.unwanted
-            or any(settled is not None for _, settled in self.outcomes.values())
-        )
-
-    def rows(self) -> tuple[list[TicketRow], list[OutcomeRow], list[str], list[SwapRow]]:
+    def rows(self) -> tuple[list[TicketRow], list[OutcomeRow], list[str]]:
         """The letter as it travels."""
         outcomes = [row for row, _ in self.outcomes.values()]
-        return list(self.tickets.values()), outcomes, list(self.unwanted), self.swaps
+        return list(self.tickets.values()), outcomes, list(self.unwanted)
 
     def tell_settled(self, are_open: Sequence[bool]) -> None:
         """Tell who waits for it whether the breaker is open, of each lease in its order."""
@@ -142,4 +125,3 @@ class Letter:
         self.tickets |= {id_: row for id_, row in lost.tickets.items() if id_ in waits}
         self.outcomes |= lost.outcomes
         self.unwanted |= lost.unwanted
-        self.swaps = lost.swaps + self.swaps

@@ -58,6 +58,10 @@ class LimiterLink:
         """Nothing is any more."""
         self._open.discard(ticket_id)
 
+    def is_open(self, ticket_id: str) -> bool:
+        """Whether anything is."""
+        return ticket_id in self._open
+
     def count_sent(self, tokens: int) -> None:
         """A request of so many tokens was granted."""
         self._sent.append((time.monotonic(), tokens))

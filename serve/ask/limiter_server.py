@@ -25,10 +25,10 @@ import ray
 from serve.ask.errors import BreakerOpen
 from serve.ask.holders import Holders
 from serve.ask.limiter_host import LimiterHost, TicketLost
-from serve.ask.limiter_letters import Caller, Decided, OutcomeRow, Reply, SwapRow, TicketRow
+from serve.ask.limiter_letters import Caller, Decided, OutcomeRow, Reply, TicketRow
 from serve.ask.permit import Lease, LimiterStats, Limits, Outcome
 
-PROTOCOL = 3
+PROTOCOL = 2
 """Part of the actor's name: raised when clients and actors of two versions cannot talk."""
 NAMESPACE = "fupan"
 MAX_CALLS = 10_000
@@ -72,29 +72,23 @@ class LimiterActor:
         tickets: Sequence[TicketRow],
         outcomes: Sequence[OutcomeRow],
         unwanted: Sequence[str],
-        swaps: Sequence[SwapRow],
     ) -> Reply:
         """A letter and the reply to it; nothing is waited for."""
         self._join(caller)
         name = caller.name
-        for ended, begun in swaps:
-            self._holders.end(name, ended.lease_id)
-            if self._host.swap(ended.lease_id, _outcome(ended), *begun):
-                self._holders.begin(name, begun.id)
         breaker_open = []
-        for row in outcomes:
-            self._holders.end(name, row.lease_id)
-            lease_id, outcome = row.lease_id, _outcome(row)
+        for lease_id, kind, tokens, retry_after, headers, status in outcomes:
+            self._holders.end(name, lease_id)
+            outcome = Outcome(kind, tokens, retry_after, headers, status)
             breaker_open.append(self._host.release(lease_id, outcome).breaker_open)
-        for ticket in tickets:
-            self._holders.begin(name, ticket.id)
-            self._host.enqueue(*ticket, partial(self._decide, name, ticket.id))
+        for row in tickets:
+            self._holders.begin(name, row.id)
+            self._host.enqueue(*row, partial(self._decide, name, row.id))
         for ticket_id in unwanted:
             self._holders.end(name, ticket_id)
             self._host.leave(ticket_id)
         self._host.step()
-        decided = self._box(name).take()
-        return Reply(self._server, decided, breaker_open, self._host.ahead())
+        return Reply(self._server, self._box(name).take(), breaker_open)
 
     async def collect(self, name: str) -> Reply:
         """What was decided since the last reply to that caller, as soon as there is something; at
@@ -177,10 +171,6 @@ class LimiterActor:
                 self._used_at = now
             elif now - self._used_at >= self._idle_seconds:
                 ray.kill(ray.get_runtime_context().current_actor, no_restart=True)
-
-
-def _outcome(row: OutcomeRow) -> Outcome:
-    return Outcome(row.kind, row.tokens, row.retry_after, row.headers, row.status)
 
 
 def server_name(url: str, key: str) -> str:

@@ -117,7 +117,7 @@ def test_another_key_is_another_limiter(key: str, monkeypatch: pytest.MonkeyPatc
 def test_key_is_nowhere_in_what_the_cluster_shows(key: str) -> None:
     RayPermits(URL, KEY_ENV, Limits())
     names = [each["name"] for each in ray.util.list_named_actors(all_namespaces=True)]
-    assert any(name.startswith("limiter-v3-") for name in names)
+    assert any(name.startswith("limiter-v2-") for name in names)
     assert not any(key in name or URL in name for name in names)
 
 

@@ -26,8 +26,6 @@ class Carrier:
     def __init__(self, lost: float = 0.0, seed: int = 0) -> None:
         self.actor = LimiterActor(Limits())
         self.calls: Counter[str] = Counter()
-        self.collecting = asyncio.Event()
-        """Set once the client knows of a ticket that it has to wait for."""
         self._lost = lost
         self._random = random.Random(seed)
 
@@ -44,8 +42,6 @@ class Carrier:
 
     async def call(self, method: str, args: tuple[Any, ...]) -> Any:
         self.calls[method] += 1
-        if method == "collect":
-            self.collecting.set()
         actor = self.actor
         await asyncio.sleep(0.001)
         if self._random.random() < self._lost / 2:
@@ -105,7 +101,7 @@ async def test_however_many_ask_few_letters_are_written(start: Start) -> None:
 
 
 async def test_who_is_alone_waits_for_one_letter(start: Start) -> None:
-    carrier, permits = start(Limits(rpm=60))
+    carrier, permits = start(Limits())
     lease = await permits.acquire("online", 10)
     assert carrier.calls["exchange"] == 1
     assert not (await permits.settle(lease, Outcome("ok"))).breaker_open
@@ -114,47 +110,6 @@ async def test_who_is_alone_waits_for_one_letter(start: Start) -> None:
         lease = await permits.acquire("online", 10)
         permits.settle_soon(lease, Outcome("ok"))
     assert carrier.calls["exchange"] == 5, "a lease that has ended goes with the next ticket"
-    await nothing_left(permits)
-
-
-async def test_where_nothing_is_scarce_a_request_takes_the_place_of_another(start: Start) -> None:
-    carrier, permits = start(Limits(rpm=10_000, max_concurrency=3))
-    in_flight = 0
-
-    async def client() -> None:
-        nonlocal in_flight
-        for _ in range(100):
-            lease = await permits.acquire("online", 10, 5.0)
-            in_flight += 1
-            assert in_flight <= 3
-            await asyncio.sleep(0)
-            in_flight -= 1
-            permits.settle_soon(lease, Outcome("ok", tokens=10))
-
-    await all_of(client(), client(), client())
-    await nothing_left(permits)
-    stats = await permits.stats()
-    assert stats.granted == 300
-    assert stats.peak <= 3
-    assert stats.expired == 0
-    assert carrier.calls["exchange"] < 30
-    assert stats.at_once is not None
-    assert stats.at_once < 10_000 - 300 + 50, "each counts against the rate"
-
-
-async def test_what_is_scarce_is_asked_for_one_by_one(start: Start) -> None:
-    carrier, permits = start(Limits(max_concurrency=2))
-    first = await permits.acquire("online", 10)
-    second = await permits.acquire("online", 10)
-    waiting = asyncio.ensure_future(permits.acquire("fast", 10))
-    await asyncio.wait_for(carrier.collecting.wait(), 5)
-    assert (await permits.stats()).waiting["fast"] == 1
-    permits.settle_soon(first, Outcome("ok"))
-    await asyncio.wait_for(waiting, 1)
-    # After a failure no request goes by a lease that was there before.
-    await permits.settle(second, Outcome("unavailable", status=503))
-    assert not permits._kept.allowed or not permits._kept
-    await permits.settle(waiting.result(), Outcome("ok"))
     await nothing_left(permits)
 
 
