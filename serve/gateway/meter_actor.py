@@ -192,9 +192,15 @@ class RayMeter:
         self._start()
 
     async def _send_all(self) -> None:
-        """Send for as long as anything is due."""
-        while due := self._due():
-            await self._send(due)
+        """Send for as long as anything is due. Whatever ends it, nobody goes on waiting."""
+        try:
+            while due := self._due():
+                await self._send(due)
+        except BaseException as error:
+            failed = uncounted(repr(error))
+            for _, share in self._all():
+                share.unheard(failed, time.monotonic())
+            raise
         self._wait_until(min((share.due_at() for _, share in self._all()), default=math.inf))
 
     def _due(self) -> list[tuple[KeyRecord, Share]]:

@@ -178,14 +178,16 @@ class Share:
         if letter is not self._sent:
             return []
         self._sent = self._repeat_at = None
-        asked, self._asked = self._asked, []
+        asked = self._asked
         if told.state == "lost":
             self._lose()
+            self._asked = []
             self._queue = {one.ticket: one for one in (*asked, *self._queue.values())}
             return []
         self._ticket = None if letter.last else letter.new
         if told.state == "closed":
             self.closed = True
+            self._asked = []
             if not (self._in_flight or letter.last):
                 self._changed(now)  # as below
             return asked + self._emptied()
@@ -201,6 +203,7 @@ class Share:
                 self._tokens_back += waiter.tokens
                 self._money += waiter.worst or NOTHING
                 self._changed(now)
+        self._asked = []
         self._serve_queue(key, now)
         if not (self._in_flight or self._granted or letter.last):
             self._changed(now)  # nothing is held any more, which is to be told

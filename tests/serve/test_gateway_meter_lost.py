@@ -64,6 +64,28 @@ async def test_a_key_whose_money_is_not_limited_any_more_may_ask_though_none_can
     here.cluster.host.close()
 
 
+class Wrong:
+    """A handle to an actor whose answers do not fit."""
+
+    def __init__(self) -> None:
+        self.take = self
+
+    async def remote(self, letters: list[Renewal]) -> list[Renewed]:
+        return [Renewed("open") for _ in letters]
+
+
+async def test_an_answer_that_does_not_fit_leaves_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(RayMeter, "_get_or_create", lambda _: Wrong())
+    meter = RayMeter(tmp_path)
+    with pytest.raises(Overloaded):
+        await asyncio.wait_for(meter.begin(key(rpm=1), "first", 1, None), 3)
+    assert meter._sending is not None
+    with pytest.raises(ValueError, match="zip"):
+        await meter._sending
+
+
 @pytest.mark.parametrize("hangs", [False, True])
 async def test_one_that_nobody_finds_refuses_and_hangs_nobody(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, hangs: bool
