@@ -123,9 +123,9 @@ def test_no_two_questions_are_equal_but_those_of_one_number() -> None:
 
 
 def test_code_is_counted_where_it_belongs() -> None:
-    assert stage_of("/work/serve/gateway/keys.py") == "key and its limits"
-    assert stage_of("/work/serve/gateway/share.py") == "key and its limits"
-    assert stage_of("/work/serve/gateway/slice_host.py") == "key and its limits"
+    assert stage_of("/srv/fupan/serve/gateway/keys.py") == "key and its limits"
+    assert stage_of("/srv/fupan/serve/gateway/share.py") == "key and its limits"
+    assert stage_of("/srv/fupan/serve/gateway/slice_host.py") == "key and its limits"
     assert stage_of("/x/site-packages/aiohttp/client.py") == "asking the provider"
     assert stage_of("/usr/lib/python3.11/json/decoder.py") is None
 

@@ -158,12 +158,8 @@ class Gateway:
         key = self._key(client)
         document = read_document(await self._read(client, visit), self._analyst.default_model)
         if key is not None and key.rpm is not None and key.rpm < len(document.parts):
-            raise BadRequest(
-                f"This API key allows {key.rpm:g} requests a minute, and each of the "
-                f"{len(document.parts)} parts is one: ask for fewer in 'parts'.",
-                param="parts",
-                code="key_rate_too_low",
-            )
+            said = f"This API key allows {key.rpm:g} requests a minute, and each part is one: ask "
+            raise BadRequest(f"{said}for fewer in 'parts'.", param="parts", code="key_rate_too_low")
 
         async def ask(
             body: Mapping[str, Any], part: str, usable: Callable[[bytes], bool]
