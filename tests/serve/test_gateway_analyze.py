@@ -18,7 +18,7 @@ from serve.gateway.analysis import PARTS
 from serve.gateway.keys import digest_of
 from serve.simulated import Settings, SimulatedProvider
 from tests.serve.gateway_world import World, gateway_world, provider_at
-from tests.serve.scripted_upstream import Planned, Upstream, completion, refused, upstream_world
+from tests.serve.scripted_upstream import Planned, Upstream, completion, refused
 from tests.serve.simulated_requests import TRUTH
 
 DOCUMENT = "客服：您好。用户：我付款失败了两次，订单也丢了，非常生气。"
@@ -37,12 +37,6 @@ GOOD: dict[str, dict[str, Any]] = {
     "retrospective": {"outcome": "problem", "issues": [ISSUE]},
 }
 PRICES = {"currency": "CNY", "input": 2, "output": 10}
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[Upstream]:
-    with upstream_world() as upstream:
-        yield upstream
 
 
 @pytest.fixture(scope="module")

@@ -9,16 +9,10 @@ import httpx
 import pytest
 
 from tests.serve.gateway_world import World, gateway_world
-from tests.serve.scripted_upstream import Upstream, answered, completion, upstream_world
+from tests.serve.scripted_upstream import Upstream, answered, completion
 
 PROSE = answered(completion("I would rather not."))
 GOOD = answered(completion('{"summary": "A password was lost."}'))
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[Upstream]:
-    with upstream_world() as upstream:
-        yield upstream
 
 
 @pytest.fixture(scope="module")

@@ -3,36 +3,15 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import orjson
 import pytest
 
-from tests.serve.gateway_chat import CHAT, PRICES, chat, error
-from tests.serve.gateway_world import World, gateway_world, provider_at
-from tests.serve.scripted_upstream import Upstream, answered, completion, silence, upstream_world
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[Upstream]:
-    with upstream_world() as upstream:
-        yield upstream
-
-
-@pytest.fixture(scope="module")
-def world(upstream: Upstream) -> Iterator[World]:
-    with gateway_world({"main": provider_at(upstream.url, prices=PRICES)}) as world:
-        yield world
-
-
-@pytest.fixture
-def http(world: World, upstream: Upstream) -> Iterator[httpx.Client]:
-    upstream.planned.clear()
-    upstream.bodies.clear()
-    with httpx.Client(base_url=world.url) as client:
-        yield client
+from tests.serve.gateway_chat import CHAT, chat, error
+from tests.serve.gateway_world import gateway_world, provider_at
+from tests.serve.scripted_upstream import Upstream, answered, completion, silence
 
 
 def test_a_compressed_body_is_refused(http: httpx.Client, upstream: Upstream) -> None:

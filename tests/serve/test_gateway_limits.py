@@ -22,7 +22,6 @@ from tests.serve.scripted_upstream import (
     completion,
     refused,
     silence,
-    upstream_world,
 )
 
 PRICES = {"currency": "CNY", "input": 2, "output": 10}
@@ -43,12 +42,6 @@ def line(name: str, **limits: Any) -> str:
 
 
 @pytest.fixture(scope="module")
-def upstream() -> Iterator[Upstream]:
-    with upstream_world() as upstream:
-        yield upstream
-
-
-@pytest.fixture(scope="module")
 def world(upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     keys = tmp_path_factory.mktemp("keys") / "keys.yaml"
     keys.write_text(
@@ -66,14 +59,6 @@ def world(upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Itera
     providers = {"main": provider_at(upstream.url, models=["small", "large"], prices=PRICES)}
     with gateway_world(providers, {"keys": str(keys)}) as world:
         yield world
-
-
-@pytest.fixture
-def http(world: World, upstream: Upstream) -> Iterator[httpx.Client]:
-    upstream.planned.clear()
-    upstream.bodies.clear()
-    with httpx.Client(base_url=world.url) as client:
-        yield client
 
 
 def chat(

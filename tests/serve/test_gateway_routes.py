@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import httpx
 import pytest
 
@@ -11,29 +9,9 @@ from serve.gateway.app import VERSION, build_app
 from serve.gateway.build import build_gateway
 from serve.gateway.openapi import document
 from serve.gateway.settings import GatewaySettings
-from tests.serve.gateway_chat import PRICES, chat, error
+from tests.serve.gateway_chat import chat, error
 from tests.serve.gateway_world import World, gateway_world, provider_at
-from tests.serve.scripted_upstream import Upstream, upstream_world
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[Upstream]:
-    with upstream_world() as upstream:
-        yield upstream
-
-
-@pytest.fixture(scope="module")
-def world(upstream: Upstream) -> Iterator[World]:
-    with gateway_world({"main": provider_at(upstream.url, prices=PRICES)}) as world:
-        yield world
-
-
-@pytest.fixture
-def http(world: World, upstream: Upstream) -> Iterator[httpx.Client]:
-    upstream.planned.clear()
-    upstream.bodies.clear()
-    with httpx.Client(base_url=world.url) as client:
-        yield client
+from tests.serve.scripted_upstream import Upstream
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ from tests.serve.scripted_upstream import (
     chunk,
     completion,
     streamed,
-    upstream_world,
 )
 
 TOOL: ChatCompletionFunctionToolParam = {
@@ -43,12 +42,6 @@ CALLED: list[ChatCompletionMessageFunctionToolCallParam] = [
         "function": {"name": "weather", "arguments": '{"city": "武汉"}'},
     }
 ]
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[Upstream]:
-    with upstream_world() as upstream:
-        yield upstream
 
 
 @pytest.fixture(scope="module")

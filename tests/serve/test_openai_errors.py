@@ -17,14 +17,7 @@ from tests.serve.scripted_upstream import (
     refused,
     silence,
     streamed,
-    upstream_world,
 )
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[Upstream]:
-    with upstream_world() as upstream:
-        yield upstream
 
 
 @pytest.fixture(scope="module")
