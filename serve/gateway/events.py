@@ -7,8 +7,6 @@ is one line.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator
-
 DONE = b"[DONE]"
 """The payload that ends a stream of chat completions."""
 MOST_EVENT = 4 * 2**20
@@ -75,16 +73,6 @@ def _payload(block: bytes) -> bytes:
         line[5:].removeprefix(b" ") for line in block.split(b"\n") if line.startswith(b"data:")
     ]
     return b" ".join(values)
-
-
-async def read_events(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """The payloads in `chunks`. Raises ValueError where an event does not end."""
-    reader = EventReader()
-    async for chunk in chunks:
-        for payload in reader.feed(chunk):
-            yield payload
-    for payload in reader.end():
-        yield payload
 
 
 def event(data: bytes) -> bytes:

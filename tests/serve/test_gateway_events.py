@@ -19,9 +19,9 @@ from serve.gateway.events import (
     EventReader,
     event,
     payload_of,
-    read_events,
 )
 from serve.gateway.joined import Joiner
+from tests.serve.event_reading import read_events
 
 TEXT = st.text(max_size=60)
 LINES = st.sampled_from(["\n", "\r\n"])

@@ -13,9 +13,9 @@ import orjson
 import pytest
 
 from serve.gateway.chunks import assemble
-from serve.gateway.events import read_events
 from serve.simulated import Settings, SimulatedProvider
 from serve.simulated_embeddings import DIMENSIONS, MOST_INPUTS
+from tests.serve.event_reading import read_events
 
 PARAMETERS = {
     "type": "object",
