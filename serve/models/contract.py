@@ -1,0 +1,47 @@
+"""What a model of the cluster is to whoever calls it: one server class, whatever it computes.
+
+Invariant: what goes in and out is OpenAI's JSON; every failure is an AskError, which survives the
+way between processes; a call whose task is cancelled frees what it held at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Protocol
+
+
+class ModelServer(Protocol):
+    """A loaded model in this process. It is made by `Class(settings)`, which loads the model and
+    raises an error that says what cannot be loaded, why, and what to do. It computes on the GPU
+    where this process was given one (`torch.cuda.is_available()`), else on the CPU. Belongs to the
+    loop of its first call."""
+
+    async def answer(self, endpoint: str, body: Mapping[str, Any], seconds: float) -> bytes:
+        """The whole answer to the checked `body`, as JSON. `endpoint`: "embeddings" or
+        "chat/completions"; `seconds`: after which nobody waits any more.
+
+        Raises an AskError: Refused or ContextOverflow (status 400, with `said`, and `param` and
+        `code` where there are any) for what will not be answered, Unavailable (status 503, with
+        `retry_after`) where the queue is full, TimedOut.
+        """
+        ...
+
+    def stream(
+        self, endpoint: str, body: Mapping[str, Any], seconds: float
+    ) -> AsyncIterator[bytes]:
+        """The chunks of a streamed chat completion, the JSON of one event each, without framing and
+        without `[DONE]`; the usage is the last where `stream_options.include_usage` asks for it.
+        Raises as `answer` does, before the first chunk where it can."""
+        ...
+
+    def numbers(self) -> Mapping[str, float]:
+        """What is measured, by the names of `serve.models.numbers`."""
+        ...
+
+    def check_health(self) -> None:
+        """Raises where the model will not answer any more: its process is replaced."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of the model."""
+        ...
