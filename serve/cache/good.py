@@ -11,7 +11,7 @@ import orjson
 
 from serve.gateway.contract import Endpoint
 
-GOOD_ENDS = frozenset(("stop", "tool_calls", "function_call"))
+GOOD_ENDS = ("stop", "tool_calls", "function_call")
 """Reasons to finish that say the model was done. Not `length` (cut), not `content_filter`."""
 
 

@@ -22,7 +22,7 @@ from serve.gateway.request import output_limit
 
 USUAL_OUTPUT = 1_000
 """Tokens that an answer without any limit is taken to have, until the provider has counted it."""
-_TEXTS = frozenset(("text", "refusal"))
+_TEXTS = ("text", "refusal")
 """Parts of a message that have no more tokens than bytes; the others only name what is read."""
 
 

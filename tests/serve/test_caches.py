@@ -107,6 +107,7 @@ async def test_who_wishes_nothing_neither_finds_nor_keeps() -> None:
     [
         an_answer(finish_reason="length"),
         an_answer(finish_reason="content_filter"),
+        b'{"choices": [{"message": {"content": "a"}, "finish_reason": ["stop"]}]}',
         an_answer(None),
         an_answer("No.", refusal="No."),
         b'{"choices": []}',

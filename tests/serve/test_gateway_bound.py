@@ -55,7 +55,9 @@ def test_what_does_not_fit_the_context_costs_no_more() -> None:
     assert most("1" * 100_000, context=None) > 100_000
 
 
-@pytest.mark.parametrize("part", [IMAGE, SOUND, FILE, {"type": "video"}, {"image_url": "u"}])
+@pytest.mark.parametrize(
+    "part", [IMAGE, SOUND, FILE, {"type": "video"}, {"type": ["text"]}, {"image_url": "u"}]
+)
 def test_what_a_few_bytes_name_may_fill_the_context(part: dict[str, Any]) -> None:
     assert most([{"type": "text", "text": "What is it?"}, part]) == CONTEXT
     assert most([{"type": "text", "text": "What is it?"}]) < 300
