@@ -166,7 +166,7 @@ class MeterHost:
         if (wait := rates.wait(tokens, now)) is not None:
             which, seconds = wait
             raise KeyRateLimited(
-                f"this API key may use {rates.limit(which):,g} {which} per minute; try again in "
+                f"this API key may use {rates.limit(which):,.10g} {which} per minute; try again in "
                 f"{math.ceil(seconds)} s",
                 retry_after=seconds,
             )

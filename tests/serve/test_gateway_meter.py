@@ -88,12 +88,12 @@ async def test_too_many_requests_are_refused_at_once_with_the_time_to_wait(
 
 
 async def test_tokens_are_settled_with_what_was_used(meter: LocalMeter) -> None:
-    web = key(tpm=1_000)
-    await meter.begin(web, "a", 1_000, None)
-    with pytest.raises(KeyRateLimited, match="1,000 tokens per minute"):
+    web = key(tpm=1_500_000)
+    await meter.begin(web, "a", 1_500_000, None)
+    with pytest.raises(KeyRateLimited, match="1,500,000 tokens per minute"):
         await meter.begin(web, "b", 500, None)
     await meter.end(web, "a", 100, None)
-    await meter.begin(web, "c", 900, None)
+    await meter.begin(web, "c", 1_499_900, None)
 
 
 async def test_money_is_held_at_worst_and_settled_exactly(meter: LocalMeter, wall: Now) -> None:
