@@ -61,8 +61,10 @@ class Tee:
 
     async def aclose(self) -> None:
         """Close the stream; harmless to repeat."""
-        await self._tell(self._failed)
-        await self._stream.aclose()
+        try:
+            await self._tell(self._failed)
+        finally:
+            await self._stream.aclose()
 
     def _end(self) -> Callable[[], Awaitable[None]]:
         if self._held > self._most:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import orjson
+import pytest
 
 from serve.ask.contract import Usage
 from serve.gateway.chunks import cut
@@ -88,6 +90,27 @@ async def test_what_is_left_early_is_not_kept() -> None:
     await tee.aclose()
     await tee.aclose()
     assert told.told == [None]
+
+
+async def test_it_is_closed_though_whoever_hears_that_it_was_left_is_interrupted() -> None:
+    closed = False
+
+    async def stream() -> AsyncIterator[bytes]:
+        nonlocal closed
+        try:
+            yield EVENTS[0]
+        finally:
+            closed = True
+
+    async def interrupted() -> None:
+        raise asyncio.CancelledError
+
+    told = Told()
+    tee = Tee(Stream(stream(), Answered()), 100, told.then, told.large, interrupted)
+    await anext(tee)
+    with pytest.raises(asyncio.CancelledError):
+        await tee.aclose()
+    assert closed
 
 
 async def test_of_what_is_too_large_it_is_told_whether_it_was_whole() -> None:
