@@ -27,11 +27,12 @@ from job.pack.packing import Mode
 from job.records import Kind
 from serve.ask.settings import Provider
 from serve.gateway.settings import ServeSettings
+from serve.models.settings import LOCAL, Models
 
 CONFIG_FILE = "fupan.yaml"
 EXTRACTIVE = "extractive"
 """The built-in analyst, by the name it is asked for."""
-BUILT_IN = (EXTRACTIVE, "local")
+BUILT_IN = (EXTRACTIVE, LOCAL)
 """Names that no provider of fupan.yaml may have."""
 
 RECORD_FIELDS = ("text", "time", "user", "session", "service", "host", "level", "rating")
@@ -102,6 +103,8 @@ class ConfigFile(_Strict):
     """fupan.yaml."""
 
     providers: dict[str, Provider] = {}
+    models: Models = {}
+    """Those that the cluster serves itself."""
     run: RunSection = RunSection()
     inputs: tuple[InputSettings, ...] = ()
     privacy: PrivacySection = PrivacySection()
@@ -154,7 +157,8 @@ def validation_text(error: ValidationError, model: type[BaseModel] | None = None
     """The first thing that is wrong, with the key it is wrong in. `model`: what was to be read, to
     tell the keys it knows."""
     first = error.errors(include_input=False, include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
+    kinds = {kind.__name__ for kind in _models_in(Models)}
+    where = ".".join(str(part) for part in first["loc"] if part not in kinds)
     said = _plainly(first, _keys_at(model, first["loc"][:-1]) if model else ())
     return f"{where}: {said}" if where else said
 
@@ -183,10 +187,14 @@ _PLAINLY = {
 
 def _keys_at(model: Any, place: tuple[int | str, ...]) -> tuple[str, ...]:
     """The keys that are known at a place in a model."""
+    kinds: dict[str, type[BaseModel]] = {}
     for part in place:
-        if issubclass(model, BaseModel) and part in model.model_fields:
+        if part in kinds:
+            model = kinds[str(part)]
+        elif issubclass(model, BaseModel) and part in model.model_fields:
             annotation = model.model_fields[str(part)].annotation
-            model = next(_models_in(annotation), BaseModel)
+            kinds = {kind.__name__: kind for kind in _models_in(annotation)}
+            model = next(iter(kinds.values()), BaseModel)
     return tuple(model.model_fields)
 
 

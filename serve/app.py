@@ -40,7 +40,7 @@ APPLICATION = "fupan-gateway"
 """The name of the application in Ray Serve."""
 DEPLOYMENT = "Gateway"
 """The name of its one deployment, by which serve/production.yaml sets its options."""
-SECTIONS = ("providers", "serve")
+SECTIONS = ("providers", "models", "serve")
 """What is read of fupan.yaml; the rest is the job's."""
 ASIDE = 200
 """Requests a replica takes at once beyond those that its own admission lets in or lets wait:
@@ -172,8 +172,9 @@ def read_settings(args: Mapping[str, Any]) -> GatewaySettings:
         if not isinstance(data, dict):
             raise ValueError(f"{path} holds no keys and values (a dictionary)")
         given = {name: data[name] for name in SECTIONS if data.get(name) is not None}
-    if not given.get("providers"):
+    if not given.get("providers") and not given.get("models"):
         raise ValueError(
-            f"no providers in {path or 'args'}: docs/gateway.md shows how to write one"
+            f"no providers and no models in {path or 'args'}: docs/gateway.md shows how to write "
+            "one"
         )
     return absolute(GatewaySettings.model_validate(given), folder)

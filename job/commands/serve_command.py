@@ -105,14 +105,15 @@ def serve_gateway(
 def gateway_settings(config: str | None) -> GatewaySettings:
     """The gateway's settings out of fupan.yaml. Raises UsageError."""
     file = load_config(config)
-    if not file.providers:
+    if not file.providers and not file.models:
         raise UsageError(
             f"no provider to ask: write one in {config or CONFIG_FILE}, such as "
-            "providers: {main: {base_url: https://HOST/v1, key_env: LLM_API_KEY, models: [NAME]}}"
+            "providers: {main: {base_url: https://HOST/v1, key_env: LLM_API_KEY, models: [NAME]}}, "
+            "or a model that runs here, such as models: {e5: {embedder: bundled}}"
         )
     try:
         settings = GatewaySettings.model_validate(
-            {"providers": file.providers, "serve": file.serve}
+            {"providers": file.providers, "models": file.models, "serve": file.serve}
         )
         Names(settings)
         return absolute(settings, Path(config or CONFIG_FILE).absolute().parent)

@@ -38,6 +38,7 @@ from serve.gateway.errors import BadRequest, GatewayError, ProviderFailed
 from serve.gateway.estimate import text_tokens
 from serve.gateway.names import AUTO
 from serve.gateway.settings import GatewaySettings
+from serve.gateway.terms import Terms
 
 MARGIN = 200
 """Tokens around the messages of a chat, beyond what is counted."""
@@ -107,18 +108,18 @@ def _parts(given: object) -> tuple[Part, ...]:
 class Analyst:
     """Asks about documents. It remembers which JSON mode each model was found to take."""
 
-    def __init__(self, settings: GatewaySettings) -> None:
-        self._providers = settings.providers
+    def __init__(self, settings: GatewaySettings, terms: Mapping[Target, Terms]) -> None:
+        self._terms = terms
         self._auto = settings.serve.auto is not None
         self._capabilities: dict[Target, Capabilities] = {}
 
     @property
     def default_model(self) -> str:
-        """Asked where a client names none: whom `auto` chooses, else the first provider's own."""
+        """Asked where a client names none: whom `auto` chooses, else the first that writes."""
         if self._auto:
             return AUTO
-        name, provider = next(iter(self._providers.items()))
-        return str(Target(name, provider.models[0]))
+        writing = (target for target, terms in self._terms.items() if terms.writes)
+        return str(next(writing, next(iter(self._terms))))
 
     async def analyze(self, document: Document, targets: Sequence[Target], ask: Ask) -> Whole:
         """Everything that is asked about `document`, of `targets`. Raises BadRequest
@@ -148,13 +149,12 @@ class Analyst:
         return Whole(orjson.dumps(_shown(document, values, errors, about)), about)
 
     def _check_length(self, document: Document, target: Target) -> None:
-        provider = self._providers[target.provider]
         most = max(MAX_OUTPUT[part] for part in document.parts)
         told = max(
             text_tokens(instructions(part, document.language, document.kind))
             for part in document.parts
         )
-        room = provider.context - most - told - MARGIN
+        room = self._terms[target].context - most - told - MARGIN
         tokens = text_tokens(document.text)
         if tokens > room:
             raise BadRequest(
@@ -199,8 +199,7 @@ class Analyst:
     def _capabilities_of(self, target: Target) -> Capabilities:
         known = self._capabilities.get(target)
         if known is None:
-            mode = self._providers[target.provider].json_mode
-            known = Capabilities(json="schema" if mode == "auto" else mode)
+            known = Capabilities(json=self._terms[target].json)
         return known
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import orjson
 
 from serve.ask.contract import Usage
-from serve.ask.price_table import prices_of
-from serve.ask.settings import Prices, Provider
+from serve.ask.settings import Prices
 from serve.ask.spend import cost_of
 from serve.gateway.contract import Call, Target
 from serve.gateway.request import output_limit
+from serve.gateway.terms import Terms
 
 USUAL_OUTPUT = 1_000
 """Tokens that an answer without any limit is taken to have, until the provider has counted it."""
@@ -39,13 +39,9 @@ def most_tokens(call: Call) -> int:
 class Costs:
     """The most that a call may cost, by what providers charge."""
 
-    def __init__(self, providers: Mapping[str, Provider]) -> None:
-        self._providers = providers
-        self._prices = {
-            Target(name, model): _dearest(provider, model)
-            for name, provider in providers.items()
-            for model in provider.models
-        }
+    def __init__(self, terms: Mapping[Target, Terms]) -> None:
+        self._terms = terms
+        self._prices = {target: _dearest(each) for target, each in terms.items()}
 
     def most(self, call: Call, currency: str) -> Decimal | None:
         """In `currency`, at the dearest of its targets; None: nobody knows."""
@@ -53,41 +49,38 @@ class Costs:
         size = len(orjson.dumps(call.body))
         media = call.endpoint == "chat/completions" and _has_media(call.body)
         for target in call.targets:
-            prices = self._prices[target]
+            terms, prices = self._terms[target], self._prices[target]
+            if terms.free:
+                costs.append(Decimal(0))
+                continue
             if prices is None or prices.currency != currency:
                 return None
-            provider = self._providers[target.provider]
-            tokens_in = _most_input(call, provider, size, media)
+            tokens_in = _most_input(call, terms, size, media)
             output = 0
             if call.endpoint == "chat/completions":
-                output = output_limit(call.body) or _open_output(call, provider)
+                output = output_limit(call.body) or _open_output(call, terms)
             costs.append(cost_of(Usage(tokens_in, output), prices))
         return max(costs, default=None)
 
 
-def _dearest(provider: Provider, model: str) -> Prices | None:
+def _dearest(terms: Terms) -> Prices | None:
     """What the model charges where nothing is cached, or all, whichever is the dearer."""
-    known = prices_of(provider, model)
-    if known is None:
+    if terms.prices is None:
         return None
     # A configuration may make cached input the dearer one.
-    price = max(known.prices.input, known.prices.cached or Decimal(0))
-    return known.prices.model_copy(update={"input": price, "cached": None})
+    price = max(terms.prices.input, terms.prices.cached or Decimal(0))
+    return terms.prices.model_copy(update={"input": price, "cached": None})
 
 
-def _most_input(call: Call, provider: Provider, size: int, media: bool) -> int:
+def _most_input(call: Call, terms: Terms, size: int, media: bool) -> int:
     """Input tokens of a body of `size` bytes. What is longer than the context cannot be asked, and
     costs nothing; but a context that nobody wrote down bounds nothing."""
-    size += len(orjson.dumps(provider.extra_body))
+    size += terms.added
     if call.endpoint == "embeddings":
         return size  # each input may fill the context
     if media:
-        return provider.context if _knows_context(provider) else max(size, provider.context)
-    return min(size, provider.context) if _knows_context(provider) else size
-
-
-def _knows_context(provider: Provider) -> bool:
-    return "context" in provider.model_fields_set
+        return terms.context if terms.bounded else max(size, terms.context)
+    return min(size, terms.context) if terms.bounded else size
 
 
 def _has_media(body: Mapping[str, Any]) -> bool:
@@ -102,7 +95,7 @@ def _has_media(body: Mapping[str, Any]) -> bool:
     return False
 
 
-def _open_output(call: Call, provider: Provider) -> int:
+def _open_output(call: Call, terms: Terms) -> int:
     """Output tokens of a call that does not say how many it takes, all its choices together."""
-    each = call.task.max_tokens if call.task else provider.max_output or provider.context
+    each = call.task.max_tokens if call.task else terms.max_output or terms.context
     return each * int(call.body.get("n") or 1)

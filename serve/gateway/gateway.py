@@ -41,6 +41,7 @@ from serve.gateway.request import (
 )
 from serve.gateway.settings import GatewaySettings
 from serve.gateway.tasks import TASK_HEADER, task_named, tasks_of
+from serve.gateway.terms import terms_of
 from serve.gateway.upstream import Upstream
 from serve.metrics import Metrics
 from serve.metrics.families import IN_FLIGHT, KEYS_UNUSABLE, RECHECKS, WAITING
@@ -77,8 +78,9 @@ class Gateway:
         self._upstream = upstream
         self.admission = admission
         self._meter = meter
-        self._costs = Costs(settings.providers)
-        self._analyst = Analyst(settings)
+        terms = terms_of(settings)
+        self._costs = Costs(terms)
+        self._analyst = Analyst(settings, terms)
         self.metrics = metrics
         if metrics is not None:
             metrics.watch(IN_FLIGHT, lambda: {(): self.admission.in_flight})

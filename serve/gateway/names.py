@@ -2,8 +2,8 @@
 
 Invariant: what a name stands for is settled before the first request, except for `auto`, which the
 text decides; a name that could mean two things means the same one always: a name of your own goes
-before `provider/model`, that before a bare model, and of a bare model that several providers have
-the first provider's is asked.
+before `provider/model`, that before a bare model; of a bare model that several have the cluster's
+own is asked, which somebody gave that name, else the first provider's.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from serve.ask.settings import Provider
 from serve.gateway.contract import Target
 from serve.gateway.errors import BadRequest, UnknownModel
 from serve.gateway.settings import AutoSettings, GatewaySettings
+from serve.models.settings import LOCAL, served
 
 AUTO = "auto"
 OWN = "fupan"
@@ -45,9 +46,12 @@ class Names:
         self._owners: dict[str, str] = {}
         # The first to claim a name has it, so they come in the order of the invariant.
         full = [
-            Target(provider, model)
-            for provider, each in settings.providers.items()
-            for model in each.models
+            *(
+                Target(provider, model)
+                for provider, each in settings.providers.items()
+                for model in each.models
+            ),
+            *(Target(LOCAL, name) for name, _, _ in served(settings.models)),
         ]
         known = {str(target): target for target in full}
         for name, own in settings.serve.names.items():
@@ -58,7 +62,7 @@ class Names:
             self._claim(name, tuple(dict.fromkeys(targets)), OWN)
         for target in full:
             self._claim(str(target), (target,), target.provider)
-        for target in full:
+        for target in sorted(full, key=lambda each: each.provider != LOCAL):
             self._claim(target.model, (target,), target.provider)
         self._auto = self._tiers(settings.serve.auto or _auto_of(settings.providers))
         if self._auto is not None:

@@ -1,4 +1,4 @@
-"""Where the files are that `serve` in fupan.yaml names. Pure.
+"""Where the files are that `serve` and `models` in fupan.yaml name.
 
 Invariant: a path means the same in every process of the gateway, whatever folder that was started
 in.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from serve.gateway.settings import GatewaySettings
+from serve.models.settings import EmbedderSettings, Entry, PoolSettings
 
 PATHS = ("keys", "state")
 """The keys of `serve` that are paths."""
@@ -29,4 +30,19 @@ def absolute(settings: GatewaySettings, folder: Path | None) -> GatewaySettings:
                 "the whole path, or name a fupan.yaml by `config`, beside which it is looked for"
             )
         found[name] = str(path if folder is None else folder / path)
-    return settings.model_copy(update={"serve": settings.serve.model_copy(update=found)})
+    models = {name: _beside(each, folder) for name, each in settings.models.items()}
+    serve = settings.serve.model_copy(update=found)
+    return settings.model_copy(update={"serve": serve, "models": models})
+
+
+def _beside(entry: Entry, folder: Path | None) -> Entry:
+    """`entry` with the model's path, where there is something at it in `folder`, made whole; any
+    other is a name, or a path already."""
+    if isinstance(entry, PoolSettings):
+        pool = {name: _beside(each, folder) for name, each in entry.pool.items()}
+        return entry.model_copy(update={"pool": pool})
+    key = "embedder" if isinstance(entry, EmbedderSettings) else "generator"
+    path = Path(getattr(entry, key)).expanduser()
+    if folder is None or not (folder / path).exists():
+        return entry
+    return entry.model_copy(update={key: str(folder / path)})

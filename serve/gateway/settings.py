@@ -1,4 +1,4 @@
-"""The `serve` section of fupan.yaml, and the providers beside it.
+"""The `serve` section of fupan.yaml, and the providers and models beside it.
 
 Invariant: an unknown key is an error; no value holds a key or a password, only the name of the
 environment variable that does.
@@ -6,12 +6,13 @@ environment variable that does.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from serve.ask.redis_place import RedisPlace
 from serve.ask.settings import Positive, Provider
+from serve.models.settings import LOCAL, Models
 
 MIB = 2**20
 Count = Annotated[int, Field(gt=0)]
@@ -129,5 +130,18 @@ class ServeSettings(_Strict):
 class GatewaySettings(_Strict):
     """Everything the gateway is made of."""
 
-    providers: dict[str, Provider]
+    providers: dict[str, Provider] = {}
+    models: Models = {}
+    """The cluster's own."""
     serve: ServeSettings = ServeSettings()
+
+    @model_validator(mode="after")
+    def _has_models(self) -> Self:
+        if not self.providers and not self.models:
+            raise ValueError("there is nobody to ask: it needs providers, or models of its own")
+        if LOCAL in self.providers:
+            raise ValueError(
+                f"providers has {LOCAL!r}, by which the cluster's own models are called: choose "
+                "another name"
+            )
+        return self

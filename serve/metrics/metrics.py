@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from serve.ask.contract import Usage
 from serve.gateway.contract import Answered, Call, Target
 from serve.gateway.settings import GatewaySettings
+from serve.gateway.terms import terms_of
 from serve.metrics import families
 from serve.metrics.board import EXCHANGE_SECONDS, POST_SECONDS, Shared
 from serve.metrics.numbers import Count, Histogram, Labels, Numbers, Snapshot
@@ -73,9 +74,7 @@ class Metrics:
         self._posting: asyncio.Task[None] | None = None
         self._endpoints: dict[tuple[str, int], _Endpoint] = {}
         self._models = {
-            Target(name, model): self._model(name, model)
-            for name, provider in settings.providers.items()
-            for model in provider.models
+            target: self._model(target.provider, target.model) for target in terms_of(settings)
         }
         self._other = self._model(OTHER, OTHER)
         self._tenants: set[str] = set()

@@ -11,10 +11,12 @@ alone; where and how often a model runs is said once, of a pool by the pool.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -163,17 +165,6 @@ class PoolSettings(PlacementSettings):
 
 Entry = EmbedderSettings | GeneratorSettings | PoolSettings
 
-Models = dict[
-    Name,
-    Annotated[
-        Annotated[EmbedderSettings, Tag("EmbedderSettings")]
-        | Annotated[GeneratorSettings, Tag("GeneratorSettings")]
-        | Annotated[PoolSettings, Tag("PoolSettings")],
-        Discriminator(_kind),
-    ],
-]
-"""The section, by the name of the model or the pool."""
-
 
 def served(models: Mapping[str, Entry]) -> Iterator[tuple[str, ModelSettings, str]]:
     """Every model that can be asked for, by its own name, and the name of the entry (its own, or
@@ -184,3 +175,27 @@ def served(models: Mapping[str, Entry]) -> Iterator[tuple[str, ModelSettings, st
                 yield name, model, entry
         else:
             yield entry, settings, entry
+
+
+def _named_once(models: dict[str, Entry]) -> dict[str, Entry]:
+    pools = [name for name, settings in models.items() if isinstance(settings, PoolSettings)]
+    named = Counter([*pools, *(name for name, _, _ in served(models))])
+    for name, times in named.items():
+        if times > 1:
+            raise ValueError(f"{name!r} names {times} things: choose another name for one of them")
+    return models
+
+
+Models = Annotated[
+    dict[
+        Name,
+        Annotated[
+            Annotated[EmbedderSettings, Tag("EmbedderSettings")]
+            | Annotated[GeneratorSettings, Tag("GeneratorSettings")]
+            | Annotated[PoolSettings, Tag("PoolSettings")],
+            Discriminator(_kind),
+        ],
+    ],
+    AfterValidator(_named_once),
+]
+"""The section, by the name of the model or the pool."""

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from serve.ask.settings import Provider
 from serve.ask.tokens import count
 from serve.gateway.bound import Costs
+from serve.gateway.settings import GatewaySettings
+from serve.gateway.terms import terms_of
 from tests.serve.cache_calls import a_call
 
 PRICES = {"currency": "CNY", "input": 1_000_000, "output": 0}
@@ -28,13 +30,17 @@ texts = st.text(max_size=30) | st.sampled_from(
 )
 
 
+def costs_of(provider: Provider) -> Costs:
+    return Costs(terms_of(GatewaySettings(providers={"main": provider})))
+
+
 def most(content: Any, context: int | None = CONTEXT, **fields: Any) -> int:
     """The tokens that a chat is held for."""
     about = {} if context is None else {"context": context}
     provider = Provider.model_validate(
         {"base_url": "http://127.0.0.1:9/v1", "models": ["model"], "prices": PRICES, **about}
     )
-    cost = Costs({"main": provider}).most(a_call(content, max_tokens=1, **fields), "CNY")
+    cost = costs_of(provider).most(a_call(content, max_tokens=1, **fields), "CNY")
     assert cost is not None
     return int(cost)
 
@@ -71,4 +77,4 @@ def test_inputs_to_be_embedded_have_a_context_each() -> None:
     provider = Provider.model_validate(
         {"base_url": "http://h/v1", "models": ["model"], "prices": PRICES, "context": CONTEXT}
     )
-    assert (Costs({"main": provider}).most(call, "CNY") or Decimal(0)) > 9_000
+    assert (costs_of(provider).most(call, "CNY") or Decimal(0)) > 9_000
