@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -10,9 +11,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from serve.ask.redis_place import RedisPlace
-from serve.cache.redis_link import BUDGET_SECONDS, RedisAway, RedisLink
+from serve.cache.redis_link import BUDGET_SECONDS, TOGETHER, RedisAway, RedisLink
 from serve.cache.redis_store import RedisStore
 from serve.cache.store import MemoryStore
+from tests.serve.virtual_loop import run_virtually
 
 Reply = Callable[[bytes], Awaitable[bytes]]
 
@@ -26,9 +28,9 @@ async def answering(reply: Reply) -> AsyncIterator[str]:
             writer.write(await reply(said))
         writer.close()
 
-    server = await asyncio.start_server(talk, "127.0.0.1", 0)
-    async with server:
-        yield f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0"
+    with tempfile.TemporaryDirectory() as folder:
+        async with await asyncio.start_unix_server(talk, f"{folder}/redis"):
+            yield f"unix://{folder}/redis"
 
 
 @pytest.mark.parametrize(
@@ -48,28 +50,31 @@ async def test_what_is_no_reply_is_a_redis_that_is_away(said: bytes) -> None:
             await store.aclose()
 
 
-async def test_nobody_waits_longer_than_two_budgets_behind_others() -> None:
+def test_nobody_waits_longer_than_two_budgets_behind_others() -> None:
     async def reply(said: bytes) -> bytes:
         await asyncio.sleep(0.8 * BUDGET_SECONDS)
         return b"$-1\r\n" * said.count(b"GET")
 
-    async with answering(reply) as url:
-        link = RedisLink(RedisPlace.of(url))
-        waited: list[float] = []
+    async def main() -> None:
+        now = asyncio.get_running_loop().time
+        async with answering(reply) as url:
+            link = RedisLink(RedisPlace.of(url), clock=now)
+            waited: list[float] = []
 
-        async def ask(number: int) -> bool:
-            since = time.monotonic()
-            try:
-                await link.do(b"GET", b"%d" % number)
-            except RedisAway:
-                return False
-            finally:
-                waited.append(time.monotonic() - since)
-            return True
+            async def ask(number: int) -> bool:
+                since = now()
+                try:
+                    await link.do(b"GET", b"%d" % number)
+                except RedisAway:
+                    return False
+                finally:
+                    waited.append(now() - since)
+                return True
 
-        answered = await asyncio.gather(*(ask(number) for number in range(1_200)))
-        await link.aclose()
-    assert answered[0]
-    assert not answered[-1]
-    # Ten batches of four fifths of a budget each, one after the other, would take eight.
-    assert max(waited) < 5 * BUDGET_SECONDS
+            answered = await asyncio.gather(*(ask(number) for number in range(1_200)))
+            await link.aclose()
+        # A batch takes four fifths of a budget: two fit within two budgets, of ten.
+        assert answered == [True] * 2 * TOGETHER + [False] * (1_200 - 2 * TOGETHER)
+        assert max(waited) == pytest.approx(2 * BUDGET_SECONDS)
+
+    run_virtually(main())
