@@ -15,6 +15,7 @@ GatewayError                          status  type                    code
  +- ProviderRateLimited               429     rate_limit_error        provider_rate_limited
  +- ProviderQuota                     429     insufficient_quota      provider_quota_exhausted
  +- Overloaded                        503     server_error            gateway_overloaded
+ |   `- KeyUncounted                  503     server_error            key_account_unavailable
  +- ProviderDown                      503     server_error            provider_unavailable
  +- ProviderFailed                    502     server_error            provider_failed
  +- ProviderTimedOut                  504     server_error            provider_timed_out
@@ -186,6 +187,12 @@ class Overloaded(GatewayError):
 
     status = 503
     code = "gateway_overloaded"
+
+
+class KeyUncounted(Overloaded):
+    """Nobody can count what the key uses."""
+
+    code = "key_account_unavailable"
 
 
 class Draining(GatewayError):

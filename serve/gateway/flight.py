@@ -39,8 +39,11 @@ class Flight:
         buffer_bytes: int,
         shut: Callable[[Flight], None],
         left: Callable[[Flight], None],
+        whose: str,
     ) -> None:
-        """`shut` is called when nobody can come any more, `left` when nobody waits any more."""
+        """`shut` is called when nobody can come any more, `left` when nobody waits any more;
+        `whose`: the API key that began it."""
+        self.whose = whose
         self.waiting = 0
         self.until = until
         self._buffer_bytes = buffer_bytes

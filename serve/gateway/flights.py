@@ -3,8 +3,8 @@
 Invariant: a flight belongs to nobody. It ends by its own deadline, that of the request that began
 it, and goes on when that one leaves: its answer is paid for and will be kept. Only MOST_ORPHANS
 flights at a time are finished for nobody, one more is ended. Its error is everybody's, except what
-is wrong with the API key that began it, or its time, where others have more: then the next one of
-those begins.
+is wrong with the API key that began it, where others have another, or its time, where others have
+more: then the next one of those begins.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from serve.gateway.errors import (
     Forbidden,
     KeyRateLimited,
     KeySpent,
+    KeyUncounted,
     NotAuthorized,
     Overloaded,
     ProviderTimedOut,
@@ -32,7 +33,7 @@ GRACE = 1.5
 MARGIN = 0.1
 """Seconds after its deadline at which a flight has surely said so."""
 
-_OF_ONE_KEY = (NotAuthorized, Forbidden, KeyRateLimited, KeySpent)
+_OF_ONE_KEY = (NotAuthorized, Forbidden, KeyRateLimited, KeySpent, KeyUncounted)
 _OF_ITS_TIME = (ProviderTimedOut, Overloaded)
 """Overloaded: its time may have been over before it had its turn."""
 
@@ -58,11 +59,13 @@ class Flights:
     def __contains__(self, key: Hashable) -> bool:
         return key in self._open
 
-    async def join(self, key: Hashable, work: Work, seconds: float) -> tuple[Answer, bool]:
+    async def join(
+        self, key: Hashable, work: Work, seconds: float, whose: str = ""
+    ) -> tuple[Answer, bool]:
         """The answer of the flight `key`, begun with `work` if there is none, and whether it was
         there already: then its `about` says `joined` and costs nothing. Streams that differ (with
         usage, without) are not equal: make that part of `key`. `seconds`: for all of this request,
-        and of a flight that it begins.
+        and of a flight that it begins; `whose`: the API key that asks.
 
         Raises GatewayError. A Stream must be read to its end or closed.
         """
@@ -72,14 +75,14 @@ class Flights:
             flight = self._open.get(key)
             joined = flight is not None
             if flight is None:
-                flight = self._begin(key, work, until)
+                flight = self._begin(key, work, until, whose)
             # Who is out of time together with the flight waits for what that has to say.
             together = flight.until <= until + self._grace
             wait = max(until, flight.until + MARGIN) if together else until
             try:
                 return await flight.answer(wait, joined), joined
             except _OF_ONE_KEY:
-                if not joined:
+                if flight.whose == whose:
                     raise
             except _OF_ITS_TIME:
                 if not joined or max(flight.until, loop.time()) >= until:
@@ -92,8 +95,10 @@ class Flights:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _begin(self, key: Hashable, work: Work, until: float) -> Flight:
-        flight = Flight(work, until + self._grace, self._buffer_bytes, self._shut, self._orphaned)
+    def _begin(self, key: Hashable, work: Work, until: float, whose: str) -> Flight:
+        flight = Flight(
+            work, until + self._grace, self._buffer_bytes, self._shut, self._orphaned, whose
+        )
         self._open[key] = flight
         self._under_way[flight] = key
         flight.task.add_done_callback(lambda _: self._end(flight))

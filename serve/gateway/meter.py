@@ -31,8 +31,8 @@ class Meter(Protocol):
         expected; `worst`: the most it may cost in the key's currency, None where that is not known.
 
         Never waits for a limit: raises KeyRateLimited, KeySpent (both with the seconds after which
-        it may go), Forbidden where a limited key asks for what has no known price, Overloaded where
-        nobody can count. Then, and when it is cancelled, it counts for nothing.
+        it may go), Forbidden where a limited key asks for what has no known price, KeyUncounted
+        where nobody can count. Then, and when it is cancelled, it counts for nothing.
         """
         ...
 

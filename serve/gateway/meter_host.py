@@ -17,7 +17,13 @@ from decimal import Decimal
 from pathlib import Path
 
 from serve.ask.errors import Misconfigured
-from serve.gateway.errors import Forbidden, GatewayError, KeyRateLimited, KeySpent, Overloaded
+from serve.gateway.errors import (
+    Forbidden,
+    GatewayError,
+    KeyRateLimited,
+    KeySpent,
+    KeyUncounted,
+)
 from serve.gateway.keys import KeyRecord
 from serve.gateway.meter_journal import FILE, Began, Ended, MeterJournal
 from serve.gateway.purse import NOTHING, Account, Purse, month_of, next_month
@@ -32,12 +38,11 @@ UNWRITTEN_WAIT_SECONDS = 5.0
 _LOG = logging.getLogger(__name__)
 
 
-def uncounted(error: object) -> Overloaded:
+def uncounted(error: object) -> KeyUncounted:
     """What a client of a limited key is told when nobody can count. The cause is for the log."""
     _LOG.error("requests of limited API keys are refused: %s", error)
-    return Overloaded(
+    return KeyUncounted(
         "what this API key uses cannot be counted at the moment, so that it may not ask",
-        code="key_account_unavailable",
         retry_after=UNWRITTEN_WAIT_SECONDS,
     )
 
@@ -78,7 +83,7 @@ class MeterHost:
         output together, as expected; `worst`: the most it may cost in the key's currency.
 
         Raises KeyRateLimited, KeySpent, or Forbidden where a key that may spend only so much asks
-        for what nobody knows the price of, Overloaded where the journal cannot be used; then it
+        for what nobody knows the price of, KeyUncounted where the journal cannot be used; then it
         counts for nothing.
         """
         account = self._account(key)
@@ -211,7 +216,7 @@ class MeterHost:
     def _look_for_journal(self) -> None:
         """Somebody else may have begun what ends here."""
         if (self._state / FILE).exists():
-            with suppress(Overloaded):
+            with suppress(KeyUncounted):
                 self._open_journal()
 
     def _open_journal(self) -> None:

@@ -77,7 +77,7 @@ class Recall:
         if call.wish.fresh:
             return await kept()
         equals = (self.caches.key(call), call.stream, call.stream and wants_usage(call.body))
-        answer, _ = await self._flights.join(equals, kept, call.timeout)
+        answer, _ = await self._flights.join(equals, kept, call.timeout, call.caller.key)
         return answer
 
     async def _kept(self, call: Call, ask: Work) -> Answer:

@@ -65,7 +65,7 @@ class SliceHost(MeterHost):
 
     def renew(self, letter: Renewal) -> Renewed:
         """Hear a letter; its answer may be sent when `write` has returned, as `told` says then.
-        Raises Overloaded where the journal cannot be used; then it was not heard."""
+        Raises KeyUncounted where the journal cannot be used; then it was not heard."""
         if (known := self._slices.get(letter.new)) is not None:
             return known.told
         account = self._account(letter.key)

@@ -11,6 +11,7 @@ from serve.gateway.contract import Answer, Whole
 from serve.gateway.errors import (
     Draining,
     KeySpent,
+    KeyUncounted,
     Overloaded,
     ProviderFailed,
     ProviderTimedOut,
@@ -65,17 +66,17 @@ async def test_an_error_goes_to_all() -> None:
     assert upstream.asked == 1
 
 
-async def test_a_key_that_may_not_ask_spoils_nothing_for_the_others() -> None:
+@pytest.mark.parametrize("error", [KeySpent("spent"), KeyUncounted("nobody can count")])
+async def test_a_key_that_may_not_ask_spoils_nothing_for_the_others(error: Exception) -> None:
     flights, upstream, spent = Flights(), Upstream(), Upstream()
-    spent.error = KeySpent("spent")
-    first = asyncio.create_task(flights.join("key", spent.whole, 60))
+    spent.error = error
+    begun = [asyncio.create_task(flights.join("key", spent.whole, 60, "poor")) for _ in range(3)]
     await spent.begun.wait()
     others = joiners(flights, upstream.whole, 3)
     await turns()
     upstream.go.set()
     spent.go.set()
-    with pytest.raises(KeySpent):
-        await first
+    assert await asyncio.gather(*begun, return_exceptions=True) == [error] * 3
     assert [joined for _, joined in await asyncio.gather(*others)].count(False) == 1
     assert (spent.asked, upstream.asked) == (1, 1)
 
