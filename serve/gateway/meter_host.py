@@ -25,7 +25,14 @@ from serve.gateway.errors import (
     KeyUncounted,
 )
 from serve.gateway.keys import KeyRecord
-from serve.gateway.meter_journal import FILE, Began, Ended, MeterJournal
+from serve.gateway.meter_journal import (
+    FILE,
+    Began,
+    Ended,
+    MeterJournal,
+    condensed,
+    unwritten,
+)
 from serve.gateway.purse import NOTHING, Account, Purse, month_of, next_month
 from serve.gateway.rates import KeyRates
 
@@ -142,6 +149,7 @@ class MeterHost:
                     self._changes.append(one)
                 else:
                     self._undo(one, error)
+            self._changes = condensed(self._changes, unwritten(changes))
             return uncounted(error)
         return None
 

@@ -8,7 +8,7 @@ names of keys, tickets and amounts.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
 from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
@@ -56,6 +56,36 @@ class Ended(NamedTuple):
     ticket: str
     account: Account
     spent: Decimal
+
+
+NO_TICKET = ""
+"""Of an `Ended` that only tells what was spent."""
+
+
+def unwritten(changes: Iterable[Began | Ended]) -> set[str]:
+    """The tickets that the journal does not know if it was not given `changes`."""
+    known: set[str] = set()
+    unknown = {NO_TICKET}
+    for change in changes:
+        if isinstance(change, Ended):
+            known.add(change.ticket)
+        elif change.ticket not in known:
+            unknown.add(change.ticket)
+    return unknown
+
+
+def condensed(changes: Sequence[Began | Ended], unknown: Set[str]) -> list[Began | Ended]:
+    """What comes to the same as `changes` where the journal does not know the tickets `unknown`:
+    of those that have ended only what was spent in the end. So what cannot be written for a long
+    time takes no more memory than what is in flight."""
+    last = {change.account: change for change in changes if isinstance(change, Ended)}
+    kept: list[Began | Ended] = []
+    for change in changes:
+        if isinstance(change, Began) or change.ticket not in unknown:
+            kept.append(change)
+        elif change is last[change.account]:
+            kept.append(change._replace(ticket=NO_TICKET))
+    return kept
 
 
 class MeterJournal:

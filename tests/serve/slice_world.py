@@ -5,12 +5,17 @@ Invariant: a letter is lost only where a test says so.
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from unittest.mock import patch
 
 from serve.gateway.errors import GatewayError, Overloaded
 from serve.gateway.keys import KeyRecord
+from serve.gateway.meter_journal import MeterJournal
 from serve.gateway.share import Share, Waiter
 from serve.gateway.slice_host import SliceHost
 from serve.gateway.slices import Asked, Renewal, Renewed
@@ -23,12 +28,26 @@ def key(**limits: object) -> KeyRecord:
     return KeyRecord.model_validate({"name": "web", "tenant": "w", "sha256": "0" * 64, **limits})
 
 
+@contextmanager
+def full_disk() -> Iterator[list[int]]:
+    """While no journal can be written; how many changes it was given each time."""
+    given: list[int] = []
+
+    def write(_: MeterJournal, changes: Sequence[object]) -> None:
+        given.append(len(changes))
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with patch.object(MeterJournal, "write", write):
+        yield given
+
+
 class Cluster:
-    """A meter and its clocks."""
+    """A meter and its clocks. `full`: nothing can be written down."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.now, self.wall = 100.0, NOVEMBER
+        self.full = False
         self.host = self._host()
 
     def _host(self) -> SliceHost:
@@ -46,8 +65,9 @@ class Cluster:
             told = self.host.renew(letter)
         except GatewayError as error:
             return error
-        if self.host.write() is not None:
-            return self.host.told(letter) or told
+        with full_disk() if self.full else nullcontext():
+            if self.host.write() is not None:
+                return self.host.told(letter) or told
         return told
 
     def spent(self, record: KeyRecord) -> Decimal:

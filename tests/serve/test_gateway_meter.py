@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from serve.gateway.errors import Forbidden, KeyRateLimited, KeySpent, Overloaded
+from serve.gateway.errors import Forbidden, KeyRateLimited, KeySpent, KeyUncounted
 from serve.gateway.keys import KeyRecord
 from serve.gateway.meter import LocalMeter
 from serve.gateway.meter_host import HELD_SECONDS
 from serve.gateway.meter_journal import FILE, Began, Ended, MeterJournal
+from tests.serve.slice_world import full_disk
 
 D = Decimal
 
@@ -217,20 +218,16 @@ async def test_many_that_begin_together_share_one_transaction(
     assert sum(one is None for one in began) == 10
 
 
-async def test_nothing_is_granted_that_cannot_be_written_down(
-    meter: LocalMeter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nothing_is_granted_that_cannot_be_written_down(meter: LocalMeter) -> None:
     await meter.begin(TEN, "a", 1, D(1))
 
-    def full(*_: object) -> None:
-        raise sqlite3.OperationalError("database or disk is full")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(MeterJournal, "write", full)
-        with pytest.raises(Overloaded) as refused:
-            await meter.begin(TEN, "b", 1, D(5))
+    with full_disk() as given:
+        for n in range(50):
+            with pytest.raises(KeyUncounted) as refused:
+                await meter.begin(TEN, f"b{n}", 1, D(5))
         assert "disk" not in refused.value.message
         await meter.end(TEN, "a", 1, D(1))
+    assert max(given) <= 3, "what cannot be written takes no more and more"
     await meter.begin(TEN, "c", 1, D(9))
     await meter.end(TEN, "c", 1, D(9))
     await meter.aclose()
@@ -243,7 +240,7 @@ async def test_two_gateways_do_not_count_in_one_folder(
     await meter.begin(TEN, "a", 1, D(1))
     second = LocalMeter(tmp_path, clock, wall)
     for _ in range(2):
-        with pytest.raises(Overloaded):
+        with pytest.raises(KeyUncounted):
             await second.begin(TEN, "b", 1, D(1))
     assert "in use by another gateway" in caplog.text
     await meter.aclose()
@@ -262,7 +259,7 @@ async def test_an_amount_that_is_none_lets_no_limited_money_out(
     with closing(sqlite3.connect(tmp_path / FILE)) as changed, changed:
         changed.execute("UPDATE spent SET amount = 'NaN'")
     second = LocalMeter(tmp_path, clock, wall)
-    with pytest.raises(Overloaded):
+    with pytest.raises(KeyUncounted):
         await second.begin(TEN, "b", 1, D(1))
 
 
@@ -271,7 +268,7 @@ async def test_a_damaged_journal_lets_no_limited_money_out(
 ) -> None:
     (tmp_path / FILE).write_bytes(b"no database" * 1_000)
     meter = LocalMeter(tmp_path, clock, wall)
-    with pytest.raises(Overloaded):
+    with pytest.raises(KeyUncounted):
         await meter.begin(TEN, "a", 1, D(1))
     assert FILE in caplog.text
     await meter.begin(key(rpm=1), "b", 1, None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import sys
 from collections.abc import Iterator
 from decimal import Decimal
@@ -12,10 +11,9 @@ import pytest
 
 from serve.gateway.errors import KeyRateLimited, KeySpent, Overloaded
 from serve.gateway.meter_host import HELD_SECONDS
-from serve.gateway.meter_journal import MeterJournal
 from serve.gateway.share import Share, Waiter
 from serve.gateway.slices import LATE_SECONDS, SLICE_SECONDS, Renewed
-from tests.serve.slice_world import Cluster, Replica, key
+from tests.serve.slice_world import Cluster, Replica, full_disk, key
 
 D = Decimal
 
@@ -254,19 +252,13 @@ def test_many_that_leave_at_once_cost_little(cluster: Cluster) -> None:
     assert not share.unsaid
 
 
-def test_what_cannot_be_written_down_is_not_granted(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_written_down_is_not_granted(cluster: Cluster) -> None:
     record = key(max_spend=10, rpm=100)
     replica = Replica(cluster, record, "a")
     replica.ask(worst=D(4))
     replica.exchange()
 
-    def full(*_: object) -> None:
-        raise sqlite3.OperationalError("database or disk is full")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(MeterJournal, "write", full)
+    with full_disk():
         replica.ask(worst=D(5))
         replica.exchange()
         assert isinstance(replica.refused[0], Overloaded)
@@ -276,6 +268,29 @@ def test_what_cannot_be_written_down_is_not_granted(
     assert "a:3" in replica.went
     cluster.restart()
     assert cluster.spent(record) == 4
+
+
+def test_what_cannot_be_written_for_long_takes_no_more_and_more(cluster: Cluster) -> None:
+    record = key(max_spend=10)
+    replica = Replica(cluster, record, "a")
+    replica.ask(worst=D(4))
+    replica.exchange()
+    with full_disk() as given:
+        for _ in range(50):
+            replica.ask(worst=D(5))
+            replica.exchange()
+        assert max(given) <= 5
+    replica.share.end("a:1", 1, D(1), cluster.now)
+    with full_disk() as given:
+        for _ in range(50):
+            replica.ask(worst=D(5))
+            replica.exchange()
+        assert max(given) <= 5
+    replica.ask(worst=D(9))
+    replica.exchange()
+    assert list(replica.went) == ["a:1", "a:102"]
+    cluster.restart()
+    assert cluster.spent(record) == 1
 
 
 def test_a_slice_that_is_used_late_is_not_refilled_meanwhile(cluster: Cluster) -> None:

@@ -27,7 +27,9 @@ step = st.tuples(
         st.one_of(
             step,
             st.tuples(
-                st.sampled_from(["crash", "restart"]), st.integers(0, 2), st.integers(0, 100)
+                st.sampled_from(["crash", "restart", "full"]),
+                st.integers(0, 2),
+                st.integers(0, 100),
             ),
         ),
         max_size=150,
@@ -69,6 +71,8 @@ def test_nothing_is_over_the_limit_whatever_happens(
             elif what == "restart":
                 cluster.restart()
                 restarted = True
+            elif what == "full":
+                cluster.full = not cluster.full
             elif what in {"letter", "lost", "unheard"}:
                 replica.exchange(lost={"letter": "", "lost": "back", "unheard": "there"}[what])
             for one in replicas:
@@ -86,6 +90,7 @@ def test_nothing_is_over_the_limit_whatever_happens(
                     tokens = sum(tokens for _, tokens in went[first : last + 1])
                     assert tokens <= tpm + tpm / 60 * span + 1e-6
         # Everything comes back: what is known by telling, the rest as used.
+        cluster.full = False
         for one in replicas:
             for ticket in list(one.went):
                 one.share.end(ticket, 1, D(0), cluster.now)
