@@ -48,6 +48,10 @@ _LOG = logging.getLogger(__name__)
 def uncounted(error: object) -> KeyUncounted:
     """What a client of a limited key is told when nobody can count. The cause is for the log."""
     _LOG.error("requests of limited API keys are refused: %s", error)
+    return _still_uncounted()
+
+
+def _still_uncounted() -> KeyUncounted:
     return KeyUncounted(
         "what this API key uses cannot be counted at the moment, so that it may not ask",
         retry_after=UNWRITTEN_WAIT_SECONDS,
@@ -77,7 +81,6 @@ class MeterHost:
         self._purses: dict[Account, Purse] = {}
         self._open: dict[str, Opened] = {}
         self._changes: list[Began | Ended] = []
-        self._problem = ""
         self._try_at = clock()
 
     @property
@@ -231,11 +234,11 @@ class MeterHost:
         """Go on where another one ended: its requests in flight may end yet."""
         now = self._clock()
         if now < self._try_at:
-            raise uncounted(self._problem)
+            raise _still_uncounted()  # the log says why
         try:
             self._journal = self._replayed(MeterJournal(self._state), now)
         except Misconfigured as error:
-            self._problem, self._try_at = error.message, now + UNWRITTEN_WAIT_SECONDS
+            self._try_at = now + UNWRITTEN_WAIT_SECONDS
             raise uncounted(error) from error
 
     def _replayed(self, journal: MeterJournal, now: float) -> MeterJournal:
