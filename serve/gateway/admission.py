@@ -164,15 +164,12 @@ class Admission:
         self._visits_most = settings.in_flight + settings.waiting
         self._clock = clock
         self._pace = Pace()
-        self._here = 0
         self._inside = 0
         self._coming: dict[Body, None] = {}
         self._bytes = 0
         self._in_flight = 0
         self._waiting: OrderedDict[asyncio.Future[None], None] = OrderedDict()
         self._draining = False
-        self._empty = asyncio.Event()
-        self._empty.set()
 
     @property
     def in_flight(self) -> int:
@@ -206,8 +203,6 @@ class Admission:
             slowest.give_way()
         body = Body(now)
         self._coming[body] = None
-        self._here += 1
-        self._empty.clear()
         return Visit(self, body)
 
     def come_in(self, body: Body) -> None:
@@ -225,10 +220,6 @@ class Admission:
         """Let nobody in any more; who is here is served."""
         self._draining = True
 
-    async def drained(self) -> None:
-        """Return when everybody has left."""
-        await self._empty.wait()
-
     def leave(self, body: Body, inside: bool, size: int) -> None:
         """A visit that held `size` bytes ends; `inside`: it had come in."""
         if inside:
@@ -236,9 +227,6 @@ class Admission:
         else:
             self._coming.pop(body, None)
         self._bytes -= size
-        self._here -= 1
-        if self._here == 0:
-            self._empty.set()
 
     def hold(self, size: int) -> None:
         """A visit holds `size` bytes more. Raises Overloaded where too many are held."""

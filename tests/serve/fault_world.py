@@ -17,7 +17,7 @@ from serve.ask.settings import Provider
 from serve.gateway.build import build_gateway
 from serve.gateway.gateway import Gateway
 from serve.gateway.settings import GatewaySettings
-from tests.serve.gateway_world import World, gateway_world, provider_at
+from tests.serve.gateway_world import World, everybody_left, gateway_world, provider_at
 from tests.serve.scripted_upstream import Upstream, upstream_world
 
 CHAT = {"model": "simulated", "messages": [{"role": "user", "content": "Say hello."}]}
@@ -75,12 +75,7 @@ class Setting:
     def idle(self) -> None:
         """Wait until nobody is here any more, then see that nothing is held."""
         admission = self.world.gateway.admission
-
-        async def empty() -> tuple[int, int]:
-            await asyncio.wait_for(admission.drained(), SECONDS)
-            return admission.in_flight, admission.waiting
-
-        assert self.world.run(empty()) == (0, 0)
+        assert self.world.run(everybody_left(admission, SECONDS)) == (0, 0)
         assert self.in_use() == 0
 
 

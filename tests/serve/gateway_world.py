@@ -21,6 +21,7 @@ import uvicorn
 import uvloop
 
 from serve.ask.settings import Provider
+from serve.gateway.admission import Admission
 from serve.gateway.app import build_app
 from serve.gateway.build import build_gateway
 from serve.gateway.gateway import Gateway
@@ -64,6 +65,20 @@ class _Server(uvicorn.Server):
             await super().startup(sockets)
         finally:
             self.ready.set()
+
+
+def is_empty(admission: Admission) -> bool:
+    """Whether nobody is here."""
+    return not (admission._inside or admission._coming or admission._bytes)
+
+
+async def everybody_left(admission: Admission, seconds: float) -> tuple[int, int]:
+    """The turns that are taken and waited for once nobody is here any more, of which no event
+    tells. Raises TimeoutError."""
+    async with asyncio.timeout(seconds):
+        while not is_empty(admission):  # noqa: ASYNC110 - nothing in it tells
+            await asyncio.sleep(0.005)
+    return admission.in_flight, admission.waiting
 
 
 def provider_at(base_url: str, **fields: Any) -> Provider:

@@ -17,7 +17,7 @@ import pytest
 
 from serve.ask.settings import LimitSettings
 from tests.serve.crowd import Told, crowd
-from tests.serve.gateway_world import World, gateway_world, provider_at
+from tests.serve.gateway_world import World, everybody_left, gateway_world, provider_at
 from tests.serve.scripted_upstream import Upstream, silence, upstream_world
 
 CHAT = {"model": "simulated", "messages": [{"role": "user", "content": "Say hello."}]}
@@ -111,11 +111,6 @@ def crowd_of_its_own(world: World, many: int) -> list[Told]:
     return [(status, code, wait) for status, code, wait in orjson.loads(done.stdout)]
 
 
-def everybody_left(world: World) -> bool:
-    world.run(asyncio.wait_for(world.gateway.admission.drained(), 20))
-    return world.gateway.admission.in_flight == world.gateway.admission.waiting == 0
-
-
 def test_who_does_not_fit_in_the_queue_is_turned_away(upstream: Upstream) -> None:
     few = {"admission": {"in_flight": 2, "waiting": 3}}
     with gateway_world({"main": upstream.url}, few) as world:
@@ -124,7 +119,7 @@ def test_who_does_not_fit_in_the_queue_is_turned_away(upstream: Upstream) -> Non
         told = asyncio.run(crowd(url, CHAT, 12, turned_away(world, 12)))
         assert [answer[:2] for answer in told] == [(503, "gateway_overloaded")] * 7
         assert all(wait >= 1 for _, _, wait in told)
-        assert everybody_left(world)
+        assert world.run(everybody_left(world.gateway.admission, 20)) == (0, 0)
 
 
 def test_bodies_that_come_slowly_keep_nobody_out(upstream: Upstream) -> None:
@@ -152,5 +147,5 @@ def test_ten_thousand_requests_at_once(upstream: Upstream) -> None:
         assert {answer[:2] for answer in told} == {(503, "gateway_overloaded")}
         # A connection takes about 10 KiB, of whoever waits on it or was turned away.
         assert resident() - before < 300 * MIB
-        assert everybody_left(world)
+        assert world.run(everybody_left(world.gateway.admission, 20)) == (0, 0)
         assert httpx.get(f"{world.url}/healthz").status_code == 200
