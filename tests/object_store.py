@@ -51,7 +51,7 @@ class ObjectStore:
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        trace: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
         self._server.shutdown()
         self._thread.join()

@@ -73,8 +73,8 @@ class Answers:
     def __exit__(
         self,
         kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.close()
 

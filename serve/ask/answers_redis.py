@@ -108,8 +108,8 @@ class RedisAnswers:
     def __exit__(
         self,
         kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.close()
 

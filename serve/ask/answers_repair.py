@@ -72,8 +72,8 @@ class LastingAnswers:
     def __exit__(
         self,
         kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.close()
 

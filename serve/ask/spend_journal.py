@@ -98,8 +98,8 @@ class SpendJournal:
     def __exit__(
         self,
         kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.close()
 

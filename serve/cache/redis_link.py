@@ -209,11 +209,11 @@ class _Within:
     async def __aexit__(
         self,
         kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         self._timer.cancel()
-        await self._limit.__aexit__(kind, value, trace)
+        await self._limit.__aexit__(kind, error, traceback)
 
     def _look(self) -> None:
         self._looks += 1
