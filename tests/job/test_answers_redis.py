@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +26,6 @@ from tests.redis_server import RedisServer, redis_server
 pytestmark = pytest.mark.slow
 
 DAY = 86_400
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[RedisServer]:
-    with redis_server() as running:
-        yield running
 
 
 @pytest.fixture(autouse=True)

@@ -26,20 +26,9 @@ from serve.ask.answers_redis_upkeep import contents
 from serve.ask.redis_place import RedisPlace
 from tests.redis_server import RedisServer, redis_server
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("empty")]
 
 ONE, TWO, THREE = (answer_key(name) for name in ("one", "two", "three"))
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[RedisServer]:
-    with redis_server() as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def empty(server: RedisServer) -> None:
-    server.clear()
 
 
 @pytest.fixture

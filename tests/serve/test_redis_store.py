@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,18 +11,7 @@ from serve.cache.store import MemoryStore
 from tests.redis_server import RedisServer, redis_server
 from tests.serve.redis_replicas import KEY, OTHER, PATIENT_SECONDS, Clock, replica, wait_until_gone
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[RedisServer]:
-    with redis_server() as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def empty(server: RedisServer) -> None:
-    server.clear()
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("empty")]
 
 
 @pytest.fixture
