@@ -163,18 +163,18 @@ class Gateway:
             said = f"This API key allows {key.rpm:g} requests a minute, and each part is one: ask "
             raise BadRequest(f"{said}for fewer in 'parts'.", param="parts", code="key_rate_too_low")
 
+        about = {"messages": [{"role": "user", "content": document.text}]}
+        targets = self._names.resolve(document.model, about)
+
         async def ask(
             body: Mapping[str, Any], part: str, usable: Callable[[bytes], bool]
         ) -> Answer:
-            call = self._call("chat/completions", client, key, body, chat_tokens(body))
+            call = self._call("chat/completions", client, key, body, chat_tokens(body), targets)
             once = call.idempotency_key and f"{call.idempotency_key} {part}"
             call = replace(call, idempotency_key=once, usable=usable)
             return await self._answer(call, key, client.since)
 
-        about = {"messages": [{"role": "user", "content": document.text}]}
-        return await self._analyst.analyze(
-            document, self._names.resolve(document.model, about), ask
-        )
+        return await self._analyst.analyze(document, targets, ask)
 
     def models(self, client: Client) -> list[Entry]:
         """`GET /v1/models`: the names that the client may ask for."""
@@ -224,11 +224,13 @@ class Gateway:
         key: KeyRecord | None,
         body: Mapping[str, Any],
         estimate: int,
+        targets: tuple[Target, ...] | None = None,
     ) -> Call:
-        """What the client asks for, of whom. Raises BadRequest, UnknownModel, Forbidden."""
+        """What the client asks for, of `targets`, else of whom its model stands for. Raises
+        BadRequest, UnknownModel, Forbidden."""
         name = body["model"]
         task = task_named(client.headers.get(TASK_HEADER), self._tasks)
-        targets = self._names.resolve(name, body)
+        targets = targets or self._names.resolve(name, body)
         if key is not None and not key.allows(name, targets):
             raise Forbidden(f"This API key may not ask the model {name[:100]!r}.", param="model")
         client.call = Call(

@@ -63,7 +63,7 @@ def world(upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def http(world: World, upstream: Upstream) -> Iterator[httpx.Client]:
     upstream.planned.clear()
     upstream.bodies.clear()
-    with httpx.Client(base_url=world.url, timeout=20) as client:
+    with httpx.Client(base_url=world.url, timeout=60) as client:
         yield client
 
 
@@ -148,6 +148,22 @@ def test_only_the_parts_that_are_wanted_are_asked_for(
     assert "keywords" not in answer
     assert upstream.calls == 1
     assert "English" in upstream.bodies[0]["messages"][0]["content"]
+
+
+def test_auto_chooses_by_the_document_alone(upstream: Upstream) -> None:
+    upstream.planned.clear()
+    upstream.bodies.clear()
+    plan(upstream, GOOD)
+    two = provider_at(upstream.url, models=["simulated", "other"])
+    auto = {"fast": "main/simulated", "powerful": "main/other"}
+    with (
+        gateway_world({"main": two}, {"auto": auto}) as world,
+        httpx.Client(base_url=world.url) as http,
+    ):
+        assert analyze(http).json()["model"] == "main/simulated"
+        assert {body["model"] for body in upstream.bodies} == {"simulated"}
+        hard = {"text": "Prove that the algorithm is optimal.", "model": "auto"}
+        assert analyze(http, parts=["summary"], **hard).json()["model"] == "main/other"
 
 
 def test_what_fails_of_one_part_is_that_parts_alone(http: httpx.Client, upstream: Upstream) -> None:
