@@ -80,7 +80,7 @@ async def test_a_stop_ends_those_that_wait_for_their_next_attempt(reply: Reply) 
         return await reply(body)
 
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(60),
         answering(telling) as (base_url, _),
         dispatcher(base_url, pauses=(60.0, 60.0)) as asking,
     ):
@@ -92,7 +92,7 @@ async def test_a_stop_ends_those_that_wait_for_their_next_attempt(reply: Reply) 
 
 async def test_a_dead_port_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "UNREACHABLE_SECONDS", 0.5)
-    async with asyncio.timeout(10), dispatcher("http://127.0.0.1:9/v1") as asking:
+    async with asyncio.timeout(60), dispatcher("http://127.0.0.1:9/v1") as asking:
         results = await asking.submit(RECORDS)
         assert isinstance(asking.stopped, Misconfigured)
         assert "127.0.0.1:9" in str(asking.stopped)
@@ -102,7 +102,7 @@ async def test_a_dead_port_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None
 async def test_a_silent_provider_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "FIRST_PATIENCE_SECONDS", 0.5)
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(60),
         answering(refusing(503, "down")) as (base_url, _),
         dispatcher(base_url) as asking,
     ):
@@ -138,7 +138,7 @@ async def test_what_is_refused_whatever_it_says_is_not_bisected_to_the_end() -> 
 @pytest.mark.parametrize("content", [[{"type": "image"}], 7, {"a": 1}])
 async def test_an_odd_reply_fails_its_records_not_the_run(content: object) -> None:
     async with (
-        asyncio.timeout(30),
+        asyncio.timeout(60),
         answering(completing(content)) as (base_url, _),
         dispatcher(base_url, pauses=()) as asking,
     ):

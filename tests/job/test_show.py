@@ -130,8 +130,8 @@ def test_a_board_that_cannot_be_seen_does_not_end_the_progress(
         return View(records=7)
 
     with watcher.watching(), watcher.board(look, 3):
-        assert looked.wait(10)
-        assert again.wait(10)
+        assert looked.wait(60)
+        assert again.wait(60)
     assert "Traceback" not in shown.getvalue()
 
 
@@ -141,20 +141,20 @@ def test_a_look_that_hangs_does_not_hold_up_the_run(monkeypatch: pytest.MonkeyPa
 
     def look() -> View:
         looking.set()
-        assert released.wait(10)
+        assert released.wait(60)
         return View()
 
     left = threading.Event()
 
     def leave() -> None:
         with watcher.board(look, 3):
-            assert looking.wait(10)
+            assert looking.wait(60)
         left.set()
 
     with watcher.watching():
         thread = threading.Thread(target=leave)
         thread.start()
-        assert left.wait(10)
+        assert left.wait(60)
         released.set()
         thread.join()
 

@@ -22,7 +22,7 @@ from tests.serve.scripted_upstream import Upstream, upstream_world
 
 CHAT = {"model": "simulated", "messages": [{"role": "user", "content": "Say hello."}]}
 EMBEDDINGS = orjson.dumps({"model": "simulated", "input": "x"})
-SECONDS = 10.0
+SECONDS = 60.0
 
 
 class Setting:

@@ -112,7 +112,7 @@ def load(url: str, clients: int, seconds: float = 0.2) -> Iterator[Seen]:
 
     async def run() -> None:
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-        async with httpx.AsyncClient(timeout=30, limits=limits) as http:
+        async with httpx.AsyncClient(timeout=300, limits=limits) as http:
             await asyncio.gather(*(_client(http, url, n % 2 == 0, seconds) for n in range(clients)))
 
     async def _client(http: httpx.AsyncClient, url: str, stream: bool, seconds: float) -> None:
@@ -145,7 +145,7 @@ async def ask(
     return None if answer.status_code == 200 and whole else (answer.status_code, answer.text)
 
 
-def wait_until(what: Any, seconds: float = 60.0) -> None:
+def wait_until(what: Any, seconds: float = 240.0) -> None:
     """Until `what()` is true."""
     until = time.monotonic() + seconds
     while not what():

@@ -29,7 +29,7 @@ from serve.gateway.settings import GatewaySettings, ServeSettings
 
 MODELS = ("simulated",)
 """What providers have that are given by their URL alone."""
-_SECONDS = 30.0
+_SECONDS = 60.0
 
 _T = TypeVar("_T")
 Build = Callable[[GatewaySettings], Gateway]

@@ -31,7 +31,7 @@ class Clock:
 
 async def wait_until_shared(store: RedisStore, key: bytes) -> None:
     """Until this replica finds what another has kept."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while await store.get(key) is None:  # noqa: ASYNC110  # it lies in another process
             await asyncio.sleep(0.01)
 

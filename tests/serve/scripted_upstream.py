@@ -21,7 +21,7 @@ from aiohttp import web
 from tests.serving import serving
 
 Planned = Callable[[web.Request], Awaitable[web.StreamResponse]]
-_SECONDS = 10.0
+_SECONDS = 60.0
 
 
 class Upstream:

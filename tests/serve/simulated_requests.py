@@ -146,12 +146,12 @@ def calling(**settings: Any) -> Iterator[Caller]:
     fields = {"time_scale": FAST, "truth": TRUTH} | settings
     with (
         SimulatedProvider(Settings.model_validate(fields)) as provider,
-        httpx.Client(base_url=provider.base_url, timeout=10) as client,
+        httpx.Client(base_url=provider.base_url, timeout=60) as client,
     ):
         yield Caller(provider, client)
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Ask again and again until it is so; the test fails after `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -54,7 +54,7 @@ def upstream(running: tuple[Upstream, World]) -> Upstream:
 
 @pytest.fixture
 def http(running: tuple[Upstream, World]) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=running[1].base_url, timeout=20) as client:
+    with httpx.Client(base_url=running[1].base_url, timeout=60) as client:
         yield client
 
 

@@ -139,7 +139,7 @@ def test_a_client_that_does_not_read_a_long_answer_stays_a_visitor_for_its_time_
         assert here.http.post("/embeddings", content=EMBEDDINGS).json() == answer
         timeout = here.world.gateway.settings.serve.timeout
         monkeypatch.setattr("serve.gateway.app.READ_SECONDS", -timeout)
-        monkeypatch.setattr("serve.gateway.client.LEAST_BYTES", LONG * 4)
+        monkeypatch.setattr("serve.gateway.client.LEAST_BYTES", LONG)
 
         def given_up(connection: socket.socket) -> None:
             begun = connection.recv(1)
@@ -235,7 +235,7 @@ def wait_waiting(here: Setting, count: int) -> None:
 def until(holds: Any) -> None:
     """Wait for what no event tells of."""
     pause = threading.Event()
-    for _ in range(1000):
+    for _ in range(12_000):
         if holds():
             return
         pause.wait(0.005)

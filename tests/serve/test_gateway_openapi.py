@@ -74,7 +74,7 @@ def test_whatever_is_asked_the_answer_is_one_that_the_document_describes(
     @settings(max_examples=EXAMPLES[method], database=None, suppress_health_check=list(HealthCheck))
     @given(asked)
     def ask(case: schemathesis.Case[Any]) -> None:
-        case.call_and_validate(checks=CHECKS, timeout=10)
+        case.call_and_validate(checks=CHECKS, timeout=60)
 
     try:
         ask()

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 EXACT = {"x-fupan-cache": "exact"}
 PASSWORD = "s3cret-of-redis"
 VARIABLE = "TEST_GATEWAY_REDIS"
-HTTP = httpx.Client(timeout=20)
+HTTP = httpx.Client(timeout=60)
 
 
 @pytest.fixture(scope="module")

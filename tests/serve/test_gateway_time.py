@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable
 from contextlib import closing
 from http.client import HTTPConnection
@@ -30,15 +29,24 @@ _BODY = {**CHAT, "model": "small", "max_tokens": 1000}
 _WEB = {"authorization": "Bearer fp-web"}
 
 
-def test_a_body_that_takes_the_whole_time_is_the_clients_own_limit() -> None:
-    with setting(timeout=0.2) as here:
-        connection = HTTPConnection(here.world.url.removeprefix("http://"), timeout=10)
+def test_a_body_that_takes_the_whole_time_is_the_clients_own_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with setting(timeout=600) as here:
         body = orjson.dumps(CHAT)
+        connection = HTTPConnection(here.world.url.removeprefix("http://"), timeout=60)
         connection.putrequest("POST", "/v1/chat/completions")
         connection.putheader("content-length", str(len(body)))
-        connection.endheaders(body[:10])
-        threading.Event().wait(0.3)
-        connection.send(body[10:])
+        clock = here.world.gateway.clock
+        looked: list[float] = []
+
+        def later() -> float:
+            """From the second look on."""
+            looked.append(clock())
+            return looked[-1] + 600 * (len(looked) > 1)
+
+        monkeypatch.setattr(here.world.gateway, "clock", later)
+        connection.endheaders(body)
         answer = connection.getresponse()
         assert answer.status == 400
         assert orjson.loads(answer.read())["error"]["code"] == "body_timeout"
@@ -48,14 +56,12 @@ def test_a_body_that_takes_the_whole_time_is_the_clients_own_limit() -> None:
 def test_a_turn_is_not_waited_for_longer_than_leaves_time_for_an_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with setting(timeout=1, admission={"in_flight": 1}) as here:
-        monkeypatch.setattr(here.world.gateway._upstream, "needed", lambda _: 0.9)
+    with setting(timeout=600, admission={"in_flight": 1}) as here:
+        monkeypatch.setattr(here.world.gateway._upstream, "needed", lambda _: 599.9)
         here.upstream.planned.append(silence)
         with closing(_asking(here.world, CHAT)):
             here.upstream.wait_arrived()
-            started = time.monotonic()
             assert error(here.post()) == (503, "gateway_overloaded")
-            assert time.monotonic() - started < 0.9
         assert here.upstream.calls == 1
 
 
@@ -69,7 +75,8 @@ def test_a_meter_that_does_not_answer_is_not_waited_for_longer_either(
     async def hang(*_: object) -> None:
         await asyncio.Event().wait()
 
-    with setting(timeout=0.3, keys=str(keys)) as here:
+    with setting(timeout=600, keys=str(keys)) as here:
+        monkeypatch.setattr(here.world.gateway._upstream, "needed", lambda _: 599.0)
         monkeypatch.setattr(here.world.gateway._meter, "begin", hang)
         answer = here.http.post("/chat/completions", json=CHAT, headers=_WEB)
         assert error(answer) == (503, "gateway_overloaded")
@@ -117,7 +124,7 @@ def test_a_key_pays_for_one_who_left_only_if_it_was_sent(
 
 def _asking(world: World, body: object, name: str = "nobody") -> HTTPConnection:
     """A client that has asked and does not wait for the answer."""
-    connection = HTTPConnection(world.url.removeprefix("http://"), timeout=10)
+    connection = HTTPConnection(world.url.removeprefix("http://"), timeout=60)
     headers = {"authorization": f"Bearer fp-{name}"}
     connection.request("POST", "/v1/chat/completions", orjson.dumps(body), headers)
     return connection
@@ -125,7 +132,7 @@ def _asking(world: World, body: object, name: str = "nobody") -> HTTPConnection:
 
 def _until(holds: Callable[[], bool]) -> None:
     """Wait for what no event tells of."""
-    for _ in range(2000):
+    for _ in range(30_000):
         if holds():
             return
         threading.Event().wait(0.002)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from decimal import Decimal
 from typing import Any
 
@@ -130,10 +129,8 @@ async def test_what_will_not_pass_is_told_at_once_in_the_gateways_words(
 ) -> None:
     fake = Fake([answering(status, body, headers)])
     async with world(fake) as made:
-        started = time.monotonic()
         with pytest.raises(GatewayError) as caught:
             await made.ask()
-        assert time.monotonic() - started < 1
     assert type(caught.value) is kind
     assert len(fake.seen) == 1
     if kind is BadRequest:
@@ -189,12 +186,13 @@ async def test_who_is_failing_is_not_asked_and_the_client_is_told_when_to_come_b
     assert 1 <= int(caught.value.headers()["retry-after"]) <= 5
 
 
-async def test_where_nobody_answers_the_next_is_asked_at_once() -> None:
+async def test_where_nobody_answers_the_next_is_asked_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("serve.gateway.one_provider.PAUSES", (300.0,) * 3)
     good = Fake([answering()])
-    async with world(Fake([]), good) as made:
-        started = time.monotonic()
-        assert str((await made.ask()).about.target) == "p1/m"
-        assert time.monotonic() - started < 0.2
+    async with asyncio.timeout(60), world(Fake([]), good) as made:
+        assert str((await made.ask(timeout=3_000)).about.target) == "p1/m"
     async with world(Fake([])) as made:
         with pytest.raises(ProviderDown):
             await made.ask(timeout=0.4)
@@ -215,7 +213,7 @@ async def test_an_odd_limit_of_one_client_does_not_stop_the_others(odd: dict[str
     async with world(fake, limits={"tpm": 60_000}) as made:
         asking = asyncio.ensure_future(made.ask(odd))
         await fake.came.wait()
-        await made.ask(timeout=0.5)
+        await made.ask(timeout=60)
         with pytest.raises(BadRequest):
             await asking
 
@@ -223,11 +221,9 @@ async def test_an_odd_limit_of_one_client_does_not_stop_the_others(odd: dict[str
 async def test_silence_ends_at_the_timeout_and_the_request_with_it() -> None:
     fake = Fake([hanging])
     async with world(fake) as made:
-        started = time.monotonic()
         with pytest.raises(ProviderTimedOut):
-            await made.ask(timeout=0.2)
-        assert time.monotonic() - started < 1
-        await asyncio.wait_for(fake.left.wait(), 2)
+            await made.ask(timeout=0.5)
+        await asyncio.wait_for(fake.left.wait(), 60)
 
 
 async def test_a_client_that_leaves_takes_its_request_to_the_provider_along() -> None:
@@ -238,7 +234,7 @@ async def test_a_client_that_leaves_takes_its_request_to_the_provider_along() ->
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        await asyncio.wait_for(fake.left.wait(), 2)
+        await asyncio.wait_for(fake.left.wait(), 60)
 
 
 async def test_who_waits_for_a_permit_in_vain_learns_whose_limit_it_was() -> None:
@@ -246,6 +242,6 @@ async def test_who_waits_for_a_permit_in_vain_learns_whose_limit_it_was() -> Non
     async with world(fake, limits={"rpm": 2, "burst": 1}) as made:
         await made.ask()
         with pytest.raises(ProviderRateLimited) as caught:
-            await made.ask(timeout=0.2)
+            await made.ask(timeout=0.5)
     assert len(fake.seen) == 1
     assert 25 <= int(caught.value.headers()["retry-after"]) <= 31

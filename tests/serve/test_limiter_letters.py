@@ -1,72 +1,36 @@
 """Letters to the limiter of a cluster: few of them, and none whose loss would matter. The actor is
-the real one, in this process; what carries the letters is not Ray."""
+the real one, in this process."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections import Counter
+import socket
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from ray.exceptions import ActorUnavailableError, RayActorError
+from ray.exceptions import RayActorError
 
-from serve.ask import limiter_actor, limiter_link
+from serve.ask import holders, limiter_link, limiter_server
 from serve.ask.errors import BreakerOpen
 from serve.ask.limiter_actor import RayPermits
+from serve.ask.limiter_line import Address
+from serve.ask.limiter_link import LimiterAway
 from serve.ask.limiter_server import LimiterActor
 from serve.ask.permit import Lease, Limits, Outcome
-
-
-class Carrier:
-    """A handle to an actor that takes its time, and loses calls before or after they were heard
-    with probability `lost`."""
-
-    def __init__(self, lost: float = 0.0, seed: int = 0) -> None:
-        self.actor = LimiterActor(Limits())
-        self.calls: Counter[str] = Counter()
-        self._lost = lost
-        self._random = random.Random(seed)
-
-    def __getattr__(self, method: str) -> Any:
-        carrier = self
-
-        class Method:
-            @staticmethod
-            def remote(*args: Any) -> Any:
-                # A call to a Ray actor is under way whether it is waited for or not.
-                return asyncio.ensure_future(carrier.call(method, args))
-
-        return Method
-
-    async def call(self, method: str, args: tuple[Any, ...]) -> Any:
-        self.calls[method] += 1
-        actor = self.actor
-        await asyncio.sleep(0.001)
-        if self._random.random() < self._lost / 2:
-            raise ActorUnavailableError("lost on the way there", None)
-        answer = await getattr(actor, method)(*args)
-        if self._random.random() < self._lost / 2:
-            raise ActorUnavailableError("lost on the way back", None)
-        if actor is not self.actor:
-            raise RayActorError
-        return answer
-
+from tests.serve.limiter_carrier import HOST, Carrier, client_of
 
 Start = Callable[..., tuple[Carrier, RayPermits]]
 
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Start:
-    """A carrier, and a client whose every call goes through it."""
+    """A carrier, and a client whose every letter goes through it."""
 
     def started(limits: Limits, **carrier: Any) -> tuple[Carrier, RayPermits]:
         handle = Carrier(**carrier)
-        monkeypatch.setattr(limiter_link, "find_server", lambda name, limits: handle)
-        monkeypatch.setattr(limiter_actor, "LOST_PAUSE_SECONDS", 0.001)
-        monkeypatch.setattr(limiter_link, "LOST_PAUSE_SECONDS", 0.001)
-        return handle, RayPermits("http://nowhere/v1", None, limits)
+        return handle, client_of(handle, monkeypatch, limits)
 
     return started
 
@@ -97,19 +61,19 @@ async def test_however_many_ask_few_letters_are_written(start: Start) -> None:
     await all_of(*(one() for _ in range(500)))
     await nothing_left(permits)
     assert (await permits.stats()).granted == 500
-    assert carrier.calls["exchange"] + carrier.calls["collect"] < 200
+    assert carrier.letters < 200
 
 
 async def test_who_is_alone_waits_for_one_letter(start: Start) -> None:
     carrier, permits = start(Limits())
     lease = await permits.acquire("online", 10)
-    assert carrier.calls["exchange"] == 1
+    assert carrier.letters == 1
     assert not (await permits.settle(lease, Outcome("ok"))).breaker_open
-    assert carrier.calls["exchange"] == 2
+    assert carrier.letters == 2
     for _ in range(3):
         lease = await permits.acquire("online", 10)
         permits.settle_soon(lease, Outcome("ok"))
-    assert carrier.calls["exchange"] == 5, "a lease that has ended goes with the next ticket"
+    assert carrier.letters == 5, "a lease that has ended goes with the next ticket"
     await nothing_left(permits)
 
 
@@ -133,11 +97,20 @@ async def test_nobody_is_forgotten_however_many_letters_are_lost(
         await permits.settle(lease, Outcome("ok", tokens=10))
         served += 1
         if restarts and number % 20 == 7:
-            carrier.actor = LimiterActor(Limits())
+            carrier.restart(LimiterActor(Limits(), host=HOST))
 
     await all_of(*(one(number) for number in range(60)))
     assert served == 60
     await nothing_left(permits)
+
+
+async def test_a_token_for_a_retry_is_had_however_many_letters_are_lost(start: Start) -> None:
+    _, permits = start(Limits(), lost=0.5)
+    leaving = asyncio.ensure_future(permits.retry_token())
+    await asyncio.sleep(0)
+    leaving.cancel()
+    await all_of(*(permits.retry_token() for _ in range(3)))
+    assert (await permits.stats()).retries >= 3
 
 
 async def test_who_leaves_leaves_nothing_behind_whenever_that_is(start: Start) -> None:
@@ -173,10 +146,77 @@ async def test_who_asks_while_the_breaker_is_open_is_told_and_others_wait(start:
     waiting.cancel()
 
 
+async def test_whatever_a_provider_says_goes_through(start: Start) -> None:
+    _, permits = start(Limits(max_concurrency=1))
+    said = {
+        "x-ratelimit-limit-requests": "\udcff",
+        "x-ratelimit-remaining-requests": "9" * 10_000,
+        "x-ratelimit-limit-tokens": "2000",
+        "x-ratelimit-anything": "x" * 10_000,
+    }
+    for outcome in (
+        Outcome("ok", tokens=10**40, headers=said, status=200),
+        Outcome("rate_limited", retry_after=0.0, headers=said, status=429),
+    ):
+        await permits.settle(await permits.acquire("fast", 1), outcome)
+    assert (await permits.stats()).in_use == 0
+    assert (await permits.stats()).rate_limited == 1
+
+
 async def test_an_actor_that_cannot_be_had_is_an_error(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limiter_link, "LOST_SECONDS", 0.1)
-    _, permits = start(Limits(), lost=2.0)
+    carrier, permits = start(Limits())
+    carrier.away = True
     with pytest.raises(RayActorError):
         await permits.acquire("online", 1)
+    with pytest.raises(RayActorError):
+        await permits.stats()
+    carrier.away = False
+    await permits.acquire("online", 1)
+
+
+async def test_an_actor_whose_port_cannot_be_reached_is_an_error_that_says_so(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limiter_link, "LOST_SECONDS", 0.1)
+    carrier, permits = start(Limits())
+    with socket.socket() as closed:
+        closed.bind((HOST, 0))
+        port = closed.getsockname()[1]
+
+        async def nowhere() -> Address:
+            return Address(HOST, port, b"")
+
+        monkeypatch.setattr(carrier, "_address", nowhere)
+        with pytest.raises(LimiterAway, match=f"{HOST}:{port}.*ports"):
+            await permits.acquire("online", 1)
+
+
+async def test_an_actor_that_is_silent_is_asked_anew(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limiter_link, "ANSWER_SECONDS", 0.02)
+    carrier, permits = start(Limits(max_concurrency=1))
+    carrier.there.clear()
+    asking = asyncio.ensure_future(permits.acquire("online", 1))
+    await carrier.written(3)
+    monkeypatch.setattr(limiter_link, "ANSWER_SECONDS", 5.0)
+    carrier.there.set()
+    await permits.settle(await asyncio.wait_for(asking, 5), Outcome("ok"))
+    await nothing_left(permits)
+
+
+async def test_who_was_forgotten_presents_itself_again(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limiter_server, "WATCH_SECONDS", 0.001)
+    monkeypatch.setattr(holders, "REMEMBERED_SECONDS", 0.0)
+    carrier, permits = start(Limits(max_concurrency=1))
+    for _ in range(3):
+        await permits.stats()
+        await carrier.no_lines()
+    monkeypatch.setattr(holders, "REMEMBERED_SECONDS", 600.0)
+    await permits.settle(await permits.acquire("online", 1), Outcome("ok"))
+    await nothing_left(permits)

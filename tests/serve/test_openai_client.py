@@ -230,7 +230,7 @@ def test_plain_curl(world: World, client: OpenAI, tmp_path: Path) -> None:
         ],
         check=True,
         capture_output=True,
-        timeout=20,
+        timeout=60,
         text=True,
     )
     head, _, events = done.stdout.partition("\n\n")

@@ -164,12 +164,12 @@ class Slow:
 
     async def began(self) -> None:
         """Wait until it has its first batch."""
-        await asyncio.to_thread(self._began.wait, 10)
+        await asyncio.to_thread(self._began.wait, 60)
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
         self.seen.append(list(texts))
         self._began.set()
-        self.go.wait(10)
+        self.go.wait(60)
         return letters(texts)
 
 

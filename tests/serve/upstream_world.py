@@ -130,6 +130,7 @@ class World:
     upstream: Upstream
     permits: list[InProcessPermits]
     targets: tuple[Target, ...]
+    clock: Callable[[], float]
 
     async def ask(
         self,
@@ -154,7 +155,7 @@ class World:
             timeout=timeout,
             task=task,
         )
-        return await self.upstream.ask(call, self.targets, time.monotonic() - spent, about)
+        return await self.upstream.ask(call, self.targets, self.clock() - spent, about)
 
     async def stream(self, body: Mapping[str, Any] | None = None, **more: Any) -> Stream:
         answer = await self.ask({"stream": True, **(body or {})}, **more)
@@ -167,7 +168,9 @@ class World:
 
 
 @asynccontextmanager
-async def world(*fakes: Fake, **settings: Any) -> AsyncIterator[World]:
+async def world(
+    *fakes: Fake, clock: Callable[[], float] = time.monotonic, **settings: Any
+) -> AsyncIterator[World]:
     """An Upstream with a provider for each of `fakes`, to be asked in their order. No permit may be
     missing at the end."""
     runners = []
@@ -190,8 +193,8 @@ async def world(*fakes: Fake, **settings: Any) -> AsyncIterator[World]:
         permits.append(InProcessPermits(provider.limits.to_limits()))
         return permits[-1]
 
-    upstream = Upstream(providers, permits_of)
-    made = World(upstream, permits, tuple(Target(name, "m") for name in providers))
+    upstream = Upstream(providers, permits_of, clock=clock)
+    made = World(upstream, permits, tuple(Target(name, "m") for name in providers), clock)
     try:
         yield made
         assert await made.in_use() == 0
