@@ -35,6 +35,8 @@ from serve.gateway.meter_actor import RayMeter
 from serve.gateway.paths import absolute
 from serve.gateway.settings import GatewaySettings, ServeSettings
 from serve.metrics_actor import RayBoard
+from serve.models.calls import RayCalls
+from serve.models.settings import served
 
 APPLICATION = "fupan-gateway"
 """The name of the application in Ray Serve."""
@@ -61,7 +63,11 @@ class Replica:
         application = ray_serve.get_replica_context().app_name
         measured = RayBoard(application) if self._settings.serve.metrics else None
         gateway = build_gateway(
-            self._settings, permits=shared_permits, meter=meter, measured=measured
+            self._settings,
+            permits=shared_permits,
+            meter=meter,
+            measured=measured,
+            models=RayCalls({name: entry for name, _, entry in served(self._settings.models)}),
         )
         app = one_id(build_app(gateway))
         # What is loaded by now stays: looking through it for garbage again and again helps nobody.

@@ -17,19 +17,17 @@ import aiohttp
 from serve.ask.contract import Usage
 from serve.ask.errors import AskError, TimedOut, Unavailable
 from serve.ask.permit import OutcomeKind
-from serve.ask.wire import Wire, usage_of
-from serve.gateway.chunks import chunk_of
+from serve.ask.wire import Wire
 from serve.gateway.connection import Response
 from serve.gateway.contract import Target
 from serve.gateway.events import DONE, EventReader, event
 from serve.gateway.failures import gateway_error
-from serve.gateway.piece import STREAM, is_plain, piece_of, problem, says_something
+from serve.gateway.passing import Passing
+from serve.gateway.piece import STREAM, piece_of, problem
 from serve.gateway.trial import Trial
 
 LINGER_SECONDS: Final = 0.25
 """How long the end of the bytes is waited for after `[DONE]`, so that the connection is kept."""
-_NO_USAGE: Final = b',"usage":null'
-
 Ended = Callable[[OutcomeKind, Usage | None], None]
 """Told once how a stream ended."""
 
@@ -54,8 +52,8 @@ class LiveEvents:
         self._trial = trial
         self._target = target
         self._about = trial.about
-        self._wants_usage = wants_usage
         self._clock = clock
+        self._passing = Passing(trial.about, wants_usage, trial.since, clock)
         self._ended = ended
         self._reader = EventReader()
         self._first: list[bytes] = []
@@ -134,40 +132,18 @@ class LiveEvents:
         for payload in payloads:
             if self._over:
                 return
-            if self._about.first_token is None and says_something(chunk_of(payload) or {}):
-                self._about.first_token = self._clock() - self._trial.since
             if payload == DONE:
                 self._ready.append(event(DONE))
                 self._end("ok", self._about.usage)
-            elif is_plain(payload):
-                self._send(payload)
-            else:
-                self._understand(payload)
-
-    def _understand(self, payload: bytes) -> None:
-        """Note what a payload says besides a piece of text."""
-        piece = piece_of(payload)
-        if piece is None:
-            asked = {"model": self._target.model}
-            self._fail(problem(payload, self._wire, {}, asked, STREAM))
-            return
-        usage = piece.get("usage")
-        if isinstance(usage, dict) and (counted := usage_of(usage)).tokens_in:
-            self._about.usage = counted
-        choices = piece.get("choices")
-        if isinstance(choices, list):
-            for choice in choices:
-                if isinstance(choice, dict) and isinstance(choice.get("finish_reason"), str):
-                    self._about.finish_reason = choice["finish_reason"]
-        if usage and not choices and not self._wants_usage:
-            return
-        self._send(payload)
-
-    def _send(self, payload: bytes) -> None:
-        if not self._wants_usage and _NO_USAGE in payload:
-            # Inside a string its quotation marks would be escaped: this is the field itself.
-            payload = payload.replace(_NO_USAGE, b"")
-        self._ready.append(event(payload))
+                return
+            try:
+                passed = self._passing.event_of(payload)
+            except ValueError:
+                asked = {"model": self._target.model}
+                self._fail(problem(payload, self._wire, {}, asked, STREAM))
+                return
+            if passed is not None:
+                self._ready.append(passed)
 
     def _fail(self, error: AskError) -> None:
         """The stream is broken: the client is told by an event, and that is the last."""

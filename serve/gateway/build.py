@@ -21,13 +21,16 @@ from serve.cache.store import MemoryStore, Store
 from serve.gateway.admission import Admission
 from serve.gateway.gateway import Gateway
 from serve.gateway.keys import KeyRing
+from serve.gateway.local_models import LocalModels
 from serve.gateway.meter import LocalMeter, Meter, state_folder
 from serve.gateway.names import Names
 from serve.gateway.settings import GatewaySettings, ServeSettings
+from serve.gateway.terms import terms_of
 from serve.gateway.upstream import Upstream
 from serve.metrics import Metrics
 from serve.metrics.board import Shared
 from serve.metrics.spans import Spans
+from serve.models.contract import ModelCalls
 
 INDEX_SHARE = 8
 """The index of questions takes at most this part of what answers may take."""
@@ -46,10 +49,11 @@ def build_gateway(
     permits: PermitsOf = in_process_permits,
     meter: Meter | None = None,
     measured: Shared | None = None,
+    models: ModelCalls | None = None,
 ) -> Gateway:
     """A gateway that is not started yet. `permits`: the limiter of each provider; `meter`: of the
-    keys, None: one of this process; `measured`: where replicas tell each other what they measure.
-    Raises Misconfigured."""
+    keys, None: one of this process; `measured`: where replicas tell each other what they measure;
+    `models`: the cluster's own. Raises Misconfigured."""
     caching = settings.serve.cache
     near = NearIndex(caching.bytes // INDEX_SHARE, time.monotonic)
     store = _store(settings.serve)
@@ -59,13 +63,23 @@ def build_gateway(
         keys=KeyRing.load(settings.serve),
         caches=Caches(caching, store, near, semantic_index(caching)),
         store=store,
-        upstream=Upstream(settings.providers, permits),
+        upstream=Upstream(settings.providers, permits, local=_local(settings, models)),
         admission=Admission(settings.serve.admission),
         meter=meter or LocalMeter(state_folder(settings.serve.state)),
         metrics=Metrics(settings, measured, Spans.from_environment())
         if settings.serve.metrics
         else None,
     )
+
+
+def _local(settings: GatewaySettings, calls: ModelCalls | None) -> LocalModels | None:
+    if not settings.models:
+        return None
+    if calls is None:
+        raise Misconfigured(
+            "fupan.yaml has models of its own, and nobody serves them here: `fupan serve` does"
+        )
+    return LocalModels(calls, terms_of(settings), time.monotonic)
 
 
 def _store(settings: ServeSettings) -> Store:

@@ -30,6 +30,7 @@ from serve.gateway.errors import (
     ProviderTimedOut,
 )
 from serve.gateway.gate import LimiterLost, NoTime
+from serve.models.errors import ModelBusy, ModelNotLoaded
 
 ABOUT_THE_REQUEST = (Refused, Unsupported, ContextOverflow)
 """Errors that another provider would answer with too: nobody else is asked."""
@@ -55,6 +56,16 @@ def gateway_error(error: AskError, target: Target) -> GatewayError:
         return ProviderDown(
             f"the limiter of {target} cannot be reached: try again later",
             retry_after=DOWN_SECONDS,
+        )
+    if isinstance(error, ModelBusy):
+        return Overloaded(
+            f"as many requests wait for {target} as may{said}",
+            code="model_overloaded",
+            retry_after=error.retry_after,
+        )
+    if isinstance(error, ModelNotLoaded):
+        return ProviderDown(
+            f"{target} is not loaded: `serve status` says why", retry_after=DOWN_SECONDS
         )
     if isinstance(error, RateLimited):
         wait = error.retry_after

@@ -43,6 +43,10 @@ class OneProvider:
         """Seconds that answers to such a call usually take; 0 where that is not known."""
         return self._usual.seconds(call, target.model)
 
+    async def room_in(self) -> float | None:
+        """Seconds until it takes requests again; None where nobody says."""
+        return await self.gate.room_in()
+
     async def ask(self, trial: Trial, target: Target, others: bool) -> Answer:
         """The answer of `target`, retried as its errors allow. `others`: somebody else can be asked
         instead, so that a closed door is not knocked at again. Raises an AskError."""

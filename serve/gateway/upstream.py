@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from serve.ask.errors import AskError, RateLimited, TimedOut
 from serve.ask.limiter_host import Permits
@@ -20,6 +21,28 @@ from serve.gateway.failures import ABOUT_THE_REQUEST, gateway_error
 from serve.gateway.gate import NoPermit
 from serve.gateway.one_provider import OneProvider
 from serve.gateway.trial import Trial
+from serve.models.settings import LOCAL
+
+
+class AnyProvider(Protocol):
+    """Who answers for some targets: one provider, or the cluster's own models."""
+
+    def needed(self, call: Call, target: Target) -> float:
+        """Seconds that answers to such a call usually take; 0 where that is not known."""
+        ...
+
+    async def ask(self, trial: Trial, target: Target, others: bool) -> Answer:
+        """The answer of `target`. `others`: somebody else can be asked instead. Raises an
+        AskError."""
+        ...
+
+    async def room_in(self) -> float | None:
+        """Seconds until it takes requests again; None where nobody says."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of what it holds."""
+        ...
 
 
 class Upstream:
@@ -30,12 +53,16 @@ class Upstream:
         providers: Mapping[str, Provider],
         permits: Callable[[Provider], Permits],
         clock: Callable[[], float] = time.monotonic,
+        local: AnyProvider | None = None,
     ) -> None:
-        """Raises Misconfigured where the environment lacks the key of a provider."""
+        """`local`: the cluster's own models. Raises Misconfigured where the environment lacks the
+        key of a provider."""
         self._clock = clock
-        self._providers = {
+        self._providers: dict[str, AnyProvider] = {
             name: OneProvider(each, permits(each), clock) for name, each in providers.items()
         }
+        if local is not None:
+            self._providers[LOCAL] = local
 
     def needed(self, call: Call) -> float:
         """Seconds that answers to such a call usually take, of the fastest whom it may be asked of;
@@ -87,5 +114,5 @@ class Upstream:
     async def _told(self, error: AskError, target: Target) -> GatewayError:
         """What the client is told, with the time after which there is room where nobody said."""
         if isinstance(error, RateLimited) and error.retry_after is None:
-            error.retry_after = await self._providers[target.provider].gate.room_in()
+            error.retry_after = await self._providers[target.provider].room_in()
         return gateway_error(error, target)

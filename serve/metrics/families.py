@@ -142,11 +142,49 @@ KEYS_UNUSABLE = Family(
     "1 while the file of API keys cannot be read or makes no sense: the last good keys hold.",
     "gauge",
 )
+MODEL_QUEUE = Family(
+    "fupan_model_queue", "Requests that wait in a process of a model.", "gauge", ("model",)
+)
+MODEL_RUNNING = Family(
+    "fupan_model_running", "Requests that a process of a model is answering.", "gauge", ("model",)
+)
+MODEL_BATCH_SIZE = Family(
+    "fupan_model_batch_size",
+    "Texts of a batch, or streams of a step, lately.",
+    "gauge",
+    ("model",),
+)
+MODEL_TOKENS = Family(
+    "fupan_model_tokens_per_second",
+    "Tokens that a process of a model reads (vectors) or writes a second, lately.",
+    "gauge",
+    ("model",),
+)
+MODEL_CACHE_USE = Family(
+    "fupan_model_cache_use",
+    "The share of a model's cache that is in use, from 0 to 1.",
+    "gauge",
+    ("model",),
+)
+GPU_USE = Family(
+    "fupan_gpu_utilisation",
+    "The share of the last moments in which a GPU of a model computed, from 0 to 1.",
+    "gauge",
+    ("model", "gpu"),
+)
+GPU_MEMORY = Family(
+    "fupan_gpu_memory_bytes",
+    "Memory of a GPU of a model, of all that use it: used, total.",
+    "gauge",
+    ("model", "gpu", "kind"),
+)
 
 FAMILIES: Final = (
     *(REQUESTS, SECONDS, GATEWAY, QUEUE, SERIALISE, FIRST_BYTE, LAST_BYTE, TTFT, TPOT),
     *(RETRIES, TOKENS, COST, CACHE, CUT, TASKS, TENANT_REQUESTS, TENANT_TOKENS, TENANT_COST),
     *(RECHECKS, IN_FLIGHT, WAITING, KEYS_UNUSABLE),
+    *(MODEL_QUEUE, MODEL_RUNNING, MODEL_BATCH_SIZE, MODEL_TOKENS, MODEL_CACHE_USE),
+    *(GPU_USE, GPU_MEMORY),
 )
 VERSION: Final = hashlib.sha256(repr(FAMILIES).encode()).hexdigest()[:8]
 """Of all of them: replicas that count otherwise have other ones."""

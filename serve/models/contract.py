@@ -1,4 +1,5 @@
-"""What a model of the cluster is to whoever calls it: one server class, whatever it computes.
+"""What a model of the cluster is to whoever calls it: one server class, whatever it computes, and
+calls of it, wherever it runs.
 
 Invariant: what goes in and out is OpenAI's JSON; every failure is an AskError, which survives the
 way between processes; a call whose task is cancelled frees what it held at once.
@@ -6,7 +7,7 @@ way between processes; a call whose task is cancelled frees what it held at once
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any, Protocol
 
 
@@ -44,4 +45,20 @@ class ModelServer(Protocol):
 
     async def aclose(self) -> None:
         """Let go of the model."""
+        ...
+
+
+class ModelCalls(Protocol):
+    """The models of one process or cluster, by the names of `models`."""
+
+    async def answer(
+        self, model: str, endpoint: str, body: Mapping[str, Any], seconds: float
+    ) -> bytes:
+        """See `ModelServer.answer`. Raises AskError."""
+        ...
+
+    def stream(
+        self, model: str, endpoint: str, body: Mapping[str, Any], seconds: float
+    ) -> AsyncGenerator[bytes]:
+        """See `ModelServer.stream`; closed by whoever does not read it to its end."""
         ...

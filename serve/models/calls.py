@@ -1,0 +1,104 @@
+"""Calls of the cluster's own models through Ray Serve, from a gateway's replica or a run.
+
+Invariant: nothing but an AskError leaves here (cancellation apart); a call whose task is cancelled,
+or whose chunks are not wanted any more, is cancelled in the replica too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+from ray import serve as ray_serve
+from ray.exceptions import RayActorError, RayError, RayTaskError
+from ray.serve.exceptions import (
+    BackPressureError,
+    DeploymentUnavailableError,
+    RayServeException,
+    ReplicaUnavailableError,
+)
+
+from serve.ask.errors import AskError, Unavailable
+from serve.models.errors import BUSY_SECONDS, ModelBusy, ModelLost, ModelNotLoaded
+
+APPLICATION = "fupan-model-{}"
+"""The name of the application of an entry of `models`, in Ray Serve."""
+DEPLOYMENT = "Model"
+"""The name of its one deployment."""
+
+
+class RayCalls:
+    """`ModelCalls` through the deployments of this cluster."""
+
+    def __init__(self, applications: Mapping[str, str]) -> None:
+        """`applications`: the entry whose application answers, by model; see `served`."""
+        self._applications = applications
+        self._handles: dict[str, Any] = {}
+
+    async def answer(
+        self, model: str, endpoint: str, body: Mapping[str, Any], seconds: float
+    ) -> bytes:
+        """See `ModelCalls.answer`."""
+        handle = await self._handle(model)
+        response = handle.answer.remote(endpoint, body, seconds)
+        try:
+            return _given(await response)
+        except asyncio.CancelledError:
+            response.cancel()
+            raise
+        except (RayError, RayServeException) as error:
+            raise _understood(error, model) from error
+
+    async def stream(
+        self, model: str, endpoint: str, body: Mapping[str, Any], seconds: float
+    ) -> AsyncGenerator[bytes]:
+        """See `ModelCalls.stream`."""
+        handle = await self._handle(model)
+        response = handle.options(stream=True).stream.remote(endpoint, body, seconds)
+        try:
+            async for chunk in response:
+                yield _given(chunk)
+        except (RayError, RayServeException) as error:
+            raise _understood(error, model) from error
+        finally:
+            # Harmless where it has ended.
+            response.cancel()
+
+    async def _handle(self, model: str) -> Any:
+        """Of the model's deployment. Raises ModelNotLoaded."""
+        found = self._handles.get(model)
+        if found is None:
+            application = APPLICATION.format(self._applications[model])
+            try:
+                # It asks Ray Serve's controller, and waits for it.
+                handle = await asyncio.to_thread(
+                    ray_serve.get_deployment_handle, DEPLOYMENT, application
+                )
+            except (RayError, RayServeException) as error:
+                raise ModelNotLoaded(
+                    f"the application {application} is not deployed in this cluster: {error}"
+                ) from error
+            found = self._handles[model] = handle.options(multiplexed_model_id=model)
+        return found
+
+
+def _given(value: bytes | AskError) -> bytes:
+    """What the replica gave. It hands an error over as a value: Ray Serve writes one that is
+    raised down with its traceback, whatever it is."""
+    if isinstance(value, AskError):
+        raise value
+    return value
+
+
+def _understood(error: Exception, model: str) -> AskError:
+    """What it means that a call failed before its model could say why."""
+    if isinstance(error, RayTaskError):
+        return Unavailable(f"the model {model} failed: {error.cause}", status=500)
+    if isinstance(error, RayActorError | ReplicaUnavailableError):
+        return ModelLost(f"the process that answers for the model {model} ended")
+    if isinstance(error, DeploymentUnavailableError):
+        return ModelNotLoaded(f"the model {model} could not be loaded; `serve status` says why")
+    if isinstance(error, BackPressureError):
+        return ModelBusy(f"as many wait for the model {model} as may", 503, BUSY_SECONDS)
+    return Unavailable(f"the model {model} cannot be asked: {error}", status=500)

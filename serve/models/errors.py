@@ -1,0 +1,32 @@
+"""What goes wrong between a model of the cluster and its caller, beyond what the model says itself.
+
+    Unavailable                   (serve/ask/errors.py)
+     +- ModelBusy                  its queue is full: the same request is good again after a while
+     +- ModelNotLoaded             no replica is there, and none is coming
+     `- ModelLost                  the replica that was answering ended
+
+Invariant: plain values, which survive pickling between processes.
+"""
+
+from __future__ import annotations
+
+from serve.ask.errors import Unavailable
+
+BUSY_SECONDS = 1.0
+"""After which a full queue may have room."""
+
+
+class ModelBusy(Unavailable):
+    """As many wait as may. `retry_after`: seconds."""
+
+    sent = False
+
+
+class ModelNotLoaded(Unavailable):
+    """Its application is not deployed, or failed to start."""
+
+    sent = False
+
+
+class ModelLost(Unavailable):
+    """The process that was answering ended. Asked again, another one answers."""
