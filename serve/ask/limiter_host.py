@@ -58,20 +58,22 @@ class TicketLost(Exception):
 
 Answer = Callable[[Lease | AskError | TicketLost], None]
 """What is done with the answer to a ticket: a lease, BreakerOpen, or that it is lost."""
+RetryAnswer = Callable[[TicketLost | None], None]
+"""The same of a ticket for a token of the retry budget: None, it has one."""
 
 
 class LimiterHost:
     """Hosts one limiter for callers that name their tickets; an id is never used for two.
 
     Belongs to the loop it is used on. What changes something without deciding (`enqueue`,
-    `release`, `leave`) is followed by one `step`.
+    `enqueue_retry`, `release`, `leave`) is followed by one `step`.
     """
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._limiter = Limiter(limits, clock())
         self._answers: dict[str, Answer] = {}
-        self._retry_waiters: dict[str, asyncio.Future[None]] = {}
+        self._retry_answers: dict[str, RetryAnswer] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
 
@@ -91,16 +93,13 @@ class LimiterHost:
     async def retry_token(self, ticket_id: str) -> None:
         """See `Permits.retry_token`. Raises TicketLost when the ticket is made to expire."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._limiter.enqueue_retry(ticket_id)
-        self._retry_waiters[ticket_id] = waiter
+        self.enqueue_retry(ticket_id, lambda given: _resolve(waiter, given))
         self.step()
         try:
             await waiter
         except asyncio.CancelledError:
             self.withdraw(ticket_id)
             raise
-        finally:
-            self._retry_waiters.pop(ticket_id, None)
 
     def settle(self, lease_id: str, outcome: Outcome) -> Settled:
         """See `Permits.settle`."""
@@ -125,6 +124,11 @@ class LimiterHost:
         if ticket_id not in self._answers:
             self._limiter.enqueue(ticket_id, cls, tokens, call_seconds)
         self._answers[ticket_id] = answer
+
+    def enqueue_retry(self, ticket_id: str, answer: RetryAnswer) -> None:
+        """Have `answer` called once there is a token of the retry budget."""
+        self._limiter.enqueue_retry(ticket_id)
+        self._retry_answers[ticket_id] = answer
 
     def release(self, lease_id: str, outcome: Outcome) -> Settled:
         """The call under a lease has ended."""
@@ -165,7 +169,7 @@ class LimiterHost:
         for lease in decided.granted:
             self._answers.pop(lease.id)(lease)
         for ticket_id in decided.retries:
-            _resolve(self._retry_waiters[ticket_id], None)
+            self._retry_answers.pop(ticket_id)(None)
         for ticket_id, seconds in decided.refused.items():
             self._answers.pop(ticket_id)(breaker_open(seconds))
         self._wake_at(decided.wake_at, now)
@@ -191,8 +195,8 @@ class LimiterHost:
         lost = TicketLost(ticket_id)
         if (answer := self._answers.pop(ticket_id, None)) is not None:
             answer(lost)
-        if (waiter := self._retry_waiters.get(ticket_id)) is not None:
-            _resolve(waiter, lost)
+        if (retry := self._retry_answers.pop(ticket_id, None)) is not None:
+            retry(lost)
 
 
 def breaker_open(seconds: float) -> BreakerOpen:

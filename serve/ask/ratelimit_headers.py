@@ -11,6 +11,15 @@ from dataclasses import dataclass
 
 PREFIX = "x-ratelimit-"
 
+NAMES = tuple(
+    f"{PREFIX}{part}-{what}"
+    for part in ("limit", "remaining", "reset")
+    for what in ("requests", "tokens")
+)
+"""Those that are read."""
+LONGEST = 64
+"""Characters of a value that is one."""
+
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _LONGEST = 1e6
@@ -24,6 +33,16 @@ class Quota:
     limit: float | None
     remaining: float | None
     reset: float | None
+
+
+def readable(headers: Mapping[str, str]) -> dict[str, str]:
+    """Those that `quota` reads, and nothing that it could not. Names in lower case, or as a mapping
+    that does not mind."""
+    return {
+        name: value
+        for name in NAMES
+        if (value := headers.get(name)) and len(value) <= LONGEST and value.isascii()
+    }
 
 
 def quota(headers: Mapping[str, str], what: str) -> Quota:
