@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
@@ -32,6 +32,32 @@ PLAIN_SECONDS = 5.0
 """Between two looks at the board, and between two plain lines."""
 SHOWN_THEMES = 5
 SHOWN_INCIDENTS = 2
+_DOING = {
+    "start": "starting",
+    "plan": "looking at the input",
+    "start_ray": "starting Ray",
+    "sample": "choosing the sample",
+    "compress": "making the rules shorter",
+    "canary": "asking in both modes",
+    "ask": "reading and asking",
+    "join": "joining what was folded",
+    "themes": "grouping",
+    "results": "writing results",
+    "names": "naming the problems",
+    "account": "counting again",
+    "report": "writing the report",
+}
+"""What a run does in each of its stations (`Stations`)."""
+_MEANING = {
+    "rejected": "no record, see rejected.jsonl",
+    "skipped": "left out, as you asked for",
+    "recalled": "paid for by an earlier run",
+    "folded": "says the same as another one, whose answer it has",
+    "review": "its answer lacks something, see review.jsonl",
+    "failed": "without an answer, see failed.jsonl",
+    "unasked": "left when the run stopped",
+}
+"""What the words of the account mean."""
 
 
 class Watcher:
@@ -83,7 +109,7 @@ class Watcher:
 
     def _lines(self) -> list[str]:
         elapsed = time.monotonic() - self._stations.started
-        first = f"{elapsed:5.0f} s  {self._stations.current}"
+        first = f"{elapsed:5.0f} s  {_DOING.get(self._stations.current, self._stations.current)}"
         view = self._seen()
         if view is None:
             return [first]
@@ -146,25 +172,22 @@ def closing_lines(report: Mapping[str, Any], view: View, path: str) -> list[str]
     lines = []
     if run["stopped"]:
         lines.append(f"STOPPED EARLY: {run['stopped']['reason']}. The report is partial.")
-    lines.append(f"{_span(period)}   model: {run['model']}")
     if run["provider"] == "extractive":
+        lines.append(_span(period))
         lines.append(
             "No language model was used: the built-in analyst works by rules of the language."
         )
+    else:
+        lines.append(f"{_span(period)}   model: {run['model']}")
     lines.append(str(report["headline"]))
-    # Python's sort keeps the report's order among equals.
-    themes = sorted(report["themes"], key=lambda theme: not theme["needs_action"])
-    themes = [theme for theme in themes if theme["muted_until"] is None]
-    lines += [_theme_line(theme) for theme in themes[:SHOWN_THEMES]]
-    if len(themes) > SHOWN_THEMES:
-        lines.append(f"  and {len(themes) - SHOWN_THEMES:,} more themes")
+    lines += _problems(report["themes"])
     lines += [
         f"likely one incident: {incident['title']} ({incident['records']:,} records)"
         for incident in report["incidents"][:SHOWN_INCIDENTS]
     ]
     lines += _comparison(report)
     if muted := report["known"]["muted"]["themes"]:
-        lines.append(f"muted: {muted:,} themes of {report['known']['file']}")
+        lines.append(f"muted: {muted:,} problems, by {report['known']['file']}")
     if calls["requests"]:
         share = calls["rate_limited"] / calls["requests"]
         lines.append(
@@ -177,7 +200,14 @@ def closing_lines(report: Mapping[str, Any], view: View, path: str) -> list[str]
     lines += _routing(report["timing"].get("routing"))
     lines.append(f"quality: {ledger['review']:,} to review, {ledger['failed']:,} failed")
     lines.append(f"report: {path}")
+    lines += _legend(ledger)
     return [printable(line) for line in (*lines, *account.lines(dict(ledger)))]
+
+
+def _legend(ledger: Mapping[str, Any]) -> list[str]:
+    """What the words mean in the account below, those of them that count anything."""
+    words = [f"{name}: {said}" for name, said in _MEANING.items() if ledger[name]]
+    return [f"in the account below, {'; '.join(words)}"] if words else []
 
 
 def _instructions(own: Mapping[str, Any] | None) -> list[str]:
@@ -213,10 +243,28 @@ def _routing(routing: Mapping[str, Any] | None) -> list[str]:
     return [f"{line}; {shown(abs(saved))} {routing['currency']} {than} than by {best} alone"]
 
 
-def _theme_line(theme: Mapping[str, Any]) -> str:
-    status = "back" if theme["returned"] else theme["status"] or ""
-    changed = f"{status:<7}" if theme["status"] or theme["returned"] else ""
-    return f"  {theme['records']:>6,}  {theme['severity']:<8} {changed}{theme['title']}"
+def _problems(themes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A table of the first problems, those that need action before the others."""
+    # Python's sort keeps the report's order among equals.
+    themes = sorted(themes, key=lambda theme: not theme["needs_action"])
+    themes = [theme for theme in themes if theme["muted_until"] is None]
+    if not themes:
+        return []
+    compared = any(theme["status"] or theme["returned"] for theme in themes)
+    rows = [("records", "severity", "change", "problem")]
+    for theme in themes[:SHOWN_THEMES]:
+        change = "back" if theme["returned"] else theme["status"] or ""
+        rows.append((f"{theme['records']:,}", theme["severity"], change, theme["title"]))
+    lines = [
+        f"  {records:>7}  {severity:<8}  {f'{change:<6}  ' if compared else ''}{title}"
+        for records, severity, change, title in rows
+    ]
+    if len(themes) > SHOWN_THEMES:
+        more = themes[SHOWN_THEMES:]
+        idle = sum(not theme["needs_action"] for theme in more)
+        said = f", {idle:,} of them without need for action" if idle else ""
+        lines.append(f"  and {len(more):,} more{said}")
+    return lines
 
 
 def _comparison(report: Mapping[str, Any]) -> list[str]:

@@ -90,16 +90,32 @@ def test_the_last_lines_tell_what_changed_what_is_muted_and_what_belongs_togethe
         View(),
         "x",
     )
-    assert [line.split()[-1] for line in lines[2:5]] == ["Fresh", "Again", "Old"]
-    assert "new" in lines[2]
-    assert "back" in lines[3]
+    assert lines[2].split() == ["records", "severity", "change", "problem"]
+    assert [line.split()[2:] for line in lines[3:6]] == [
+        ["new", "Fresh"],
+        ["back", "Again"],
+        ["same", "Old"],
+    ]
     assert "likely one incident: Again, and 1 more (1,095 records)" in lines
     assert "against ../mon: 1 new, 0 worse, 3 same, 0 better, 2 gone" in lines
-    assert "muted: 1 themes of known.yaml" in lines
+    assert "muted: 1 problems, by known.yaml" in lines
     other = {"comparable": False, "reason": "model"}
     assert "not compared with earlier runs: another model" in closing_lines(
         a_report(comparison=other), View(), "x"
     )
+
+
+def test_the_problems_are_a_table_and_the_words_of_the_account_are_explained() -> None:
+    themes = [a_theme(title=f"T{n}", needs_action=n < 6, records=1_000 + n) for n in range(8)]
+    ledger = a_report()["ledger"] | {"records": 9, "answered": 7, "folded": 2}
+    lines = closing_lines(a_report(themes=themes, ledger=ledger), View(), "x")
+    head, first = lines[2:4]
+    assert head.split() == ["records", "severity", "problem"]
+    assert first.split() == ["1,000", "high", "T0"]
+    assert head.index("problem") == first.index("T0")
+    assert lines[8] == "  and 3 more, 2 of them without need for action"
+    assert lines[-3].startswith("in the account below, folded: says the same")
+    assert "rejected" not in lines[-3]
 
 
 def test_progress_tells_limits_only_where_a_model_is_asked() -> None:
