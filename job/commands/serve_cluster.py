@@ -1,8 +1,8 @@
-"""The gateway on Ray Serve, for as long as a command runs.
+"""The gateway and the models of fupan.yaml on Ray Serve, for as long as a command runs.
 
-Invariant: of a cluster that was joined only the application `fupan-gateway` is ever deleted, never
-Serve itself; a cluster of our own ends with the command. What the gateway has begun it answers
-before it ends.
+Invariant: of a cluster that was joined only the applications that the command started are ever
+deleted, never Serve itself; a cluster of our own ends with the command. What the gateway has begun
+it answers before it ends.
 """
 
 from __future__ import annotations
@@ -17,12 +17,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from job.cluster import cluster
 from job.errors import JobError, UsageError
 from serve.ask.errors import Misconfigured
 from serve.gateway.settings import GatewaySettings
 from serve.proxy_errors import IMPORT_PATH
+
+if TYPE_CHECKING:
+    from job.commands.serve_models import OwnModels
 
 DRAIN_SECONDS = "5"
 """A replica behind the fast ingress stays reachable so long, until HAProxy has forgotten it. Under
@@ -45,13 +49,14 @@ BLOCKS = range(20_000, 30_000, BLOCK)
 
 @dataclass(frozen=True)
 class Where:
-    """Where the gateway listens, in which cluster its limits hold, and the folder where this
-    machine's processes of it write down what they have to say."""
+    """Where the gateway listens, in which cluster its limits hold, the folder where this machine's
+    processes of it write down what they have to say, and the models that it has of its own."""
 
     host: str
     port: int
     cluster: str
     logs: str
+    models: OwnModels
 
     @property
     def url(self) -> str:
@@ -84,6 +89,7 @@ def _deployed(
     from ray.serve.context import _get_global_client
     from ray.serve.schema import LoggingConfig
 
+    from job.commands.serve_models import start_models
     from serve.app import APPLICATION, LONGER, application, autoscaling, longest_request
 
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
@@ -98,6 +104,8 @@ def _deployed(
             "`serve deploy` it anew; to end it, end the `fupan serve` that began it, or see "
             "serve/production.yaml"
         )
+    # They load while the gateway starts, and after.
+    models = start_models(settings)
     try:
         try:
             target = application(settings, replicas or autoscaling())
@@ -106,11 +114,13 @@ def _deployed(
             found = ray_serve.status().applications.get(APPLICATION)
             deployments = found.deployments.values() if found else ()
             raise _not_started(error, "".join(each.message for each in deployments)) from error
-        yield Where(options.host, options.port, ray.get_runtime_context().gcs_address, _logs())
+        address = ray.get_runtime_context().gcs_address
+        yield Where(options.host, options.port, address, _logs(), models)
     finally:
         ray_serve.delete(APPLICATION, _blocking=False)
+        models.delete()
         wait_until_gone(
-            lambda: APPLICATION not in ray_serve.status().applications,
+            lambda: APPLICATION not in ray_serve.status().applications and models.gone(),
             longest_request(settings) + LONGER + MARGIN,
         )
 

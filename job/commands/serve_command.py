@@ -22,9 +22,11 @@ from job.errors import UsageError
 from serve.ask.errors import AskError
 from serve.ask.settings import api_key
 from serve.gateway.keys import KeyRing
+from serve.gateway.names import AUTO as AUTO_MODEL
 from serve.gateway.names import Names
 from serve.gateway.paths import absolute
 from serve.gateway.settings import GatewaySettings
+from serve.gateway.terms import terms_of
 
 if TYPE_CHECKING:
     from job.commands.serve_cluster import Where
@@ -97,6 +99,8 @@ def serve_gateway(
         for warning in _warnings(where.host, where.port, keyless, fast):
             print(f"fupan: warning: {warning}", file=sys.stderr, flush=True)
         try:
+            for line in where.models.loading():
+                print(line, flush=True)
             threading.Event().wait()
         except KeyboardInterrupt:
             print("ending: requests in flight are answered first", file=sys.stderr, flush=True)
@@ -181,14 +185,27 @@ def _warnings(host: str, port: int, keyless: bool, fast: bool) -> list[str]:
 def _lines(settings: GatewaySettings, where: Where, keyless: bool) -> list[str]:
     """What is printed once it answers."""
     url = where.url
-    names = [entry.id for entry in Names(settings).entries()]
+    listed = Names(settings)
+    names = [entry.id for entry in listed.entries()]
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     key = "" if keyless else ' -H "authorization: Bearer $KEY"'
-    body = f'{{"model": "{names[0]}", "messages": [{{"role": "user", "content": "Hello"}}]}}'
+    endpoint, body = _example(settings, listed)
     return [
         f"gateway at {url}",
         f"models: {', '.join(names[:_SHOWN])}{more}",
-        f"try it: curl {url}/chat/completions{key} -d '{body}'",
+        *(f"{name}: {said}" for name, said in where.models.said.items()),
+        f"try it: curl {url}/{endpoint}{key} -d '{body}'",
         f"share its limits: {_LET_IN} {ADDRESS}={where.cluster} fupan run ...",
         f"its processes' logs: {where.logs}",
     ]
+
+
+def _example(settings: GatewaySettings, names: Names) -> tuple[str, str]:
+    """An endpoint and a body that are answered: a chat where there is a model that writes."""
+    terms = terms_of(settings)
+    for entry in names.entries():
+        if entry.id != AUTO_MODEL and terms[names.resolve(entry.id, {})[0]].writes:
+            message = '[{"role": "user", "content": "Hello"}]'
+            return "chat/completions", f'{{"model": "{entry.id}", "messages": {message}}}'
+    first = names.entries()[0].id
+    return "embeddings", f'{{"model": "{first}", "input": "Hello"}}'
