@@ -123,6 +123,7 @@ WORDS = {
     "conversation": "Conversations",
     "operation": "Operation logs",
     "feedback": "Feedback",
+    "several": "Several kinds",
     "answered": "Answered",
     "recalled": "Answered before",
     "folded": "Equal to an answered record",
@@ -139,6 +140,7 @@ WORDS = {
     "only_conversation": "Seen in conversations",
     "only_operation": "Seen in operation logs",
     "only_feedback": "Seen in user feedback",
+    "seen_in_several": "Seen in several kinds of records",
     # Changes and incidents.
     "changes": "Changes",
     "against_day": "against {day}",

@@ -21,6 +21,10 @@ from job.report.chart import Bar, chart
 from job.report.headline import detail, notices, trust
 from job.report.words import Words
 
+MOSTLY = 2 / 3
+"""Of a theme's records, from which share on it is said to be seen mostly in one kind of them."""
+SEVERAL = "several"
+"""The section of themes that are seen mostly in no kind."""
 ROWS = 200
 """Of small themes, of sources and of kinds of praise, the most that are listed."""
 
@@ -28,7 +32,8 @@ ROWS = 200
 class View:
     """A report as its pages show it.
 
-    `cards` holds themes by the kind most of their records are of, the worst kind first.
+    `cards` holds themes by the kind that MOSTLY their records are of, or under SEVERAL; the kind of
+    the worst theme first.
     """
 
     def __init__(self, report: Mapping[str, Any]) -> None:
@@ -46,9 +51,7 @@ class View:
         full = {theme["id"] for theme in in_full(report["themes"])}
         for card in (card for card in themes if not card.muted):
             if card.id in full:
-                by_kind = card.theme["by_kind"]
-                kind = max(by_kind, key=by_kind.__getitem__)
-                self.cards.setdefault(kind, []).append(card)
+                self.cards.setdefault(_section(card.theme["by_kind"]), []).append(card)
             else:
                 small.append(card)
         self.small, self.small_rest = small[:ROWS], max(0, len(small) - ROWS)
@@ -87,6 +90,8 @@ class View:
 
     def kind_heading(self, kind: str) -> str:
         """Where the themes of a section were seen; "mostly" where other kinds report them too."""
+        if kind == SEVERAL:
+            return self.words("seen_in_several")
         mixed = any(len(card.theme["by_kind"]) > 1 for card in self.cards[kind])
         return self.words(f"mostly_{kind}" if mixed else f"only_{kind}")
 
@@ -154,3 +159,8 @@ class View:
             }
             for incident in self.report["incidents"]
         ]
+
+
+def _section(by_kind: Mapping[str, int]) -> str:
+    kind = max(by_kind, key=by_kind.__getitem__)
+    return kind if by_kind[kind] >= MOSTLY * sum(by_kind.values()) else SEVERAL

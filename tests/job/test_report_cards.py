@@ -135,6 +135,23 @@ def test_changes_are_said_once_each_with_their_numbers(tmp_path: Path) -> None:
     assert "- **Low** Theme gone · 7 records before · last seen 1 Mar" in markdown
 
 
+@pytest.mark.parametrize(
+    ("seen", "heading"),
+    [
+        ({"operation": 51, "feedback": 49}, "Seen in several kinds of records"),
+        ({"operation": 66, "feedback": 33}, "Seen mostly in operation logs"),
+        ({"operation": 3}, "Seen in operation logs"),
+    ],
+)
+def test_mostly_is_said_only_where_it_is_so(
+    tmp_path: Path, seen: dict[str, int], heading: str
+) -> None:
+    report = made(tmp_path, theme())
+    report["themes"][0]["by_kind"] = seen
+    assert f"## {heading} · 1 problem" in render_markdown(report)
+    assert f"{heading} 1 problem" in text_of(render_html(report))
+
+
 def test_nothing_changed_is_said_too(tmp_path: Path) -> None:
     report = compared(made(tmp_path, theme()))
     report["themes"][0]["status"] = "same"
