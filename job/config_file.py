@@ -25,6 +25,7 @@ from pydantic import (
 from job.errors import UsageError
 from job.pack.packing import Mode
 from job.records import Kind
+from serve.ask.once_yaml import DoubledKey, load_yaml
 from serve.ask.settings import Provider
 from serve.gateway.settings import ServeSettings
 from serve.models.settings import LOCAL, Models
@@ -131,12 +132,13 @@ def load_config(path: str | None) -> ConfigFile:
     if not path and not file.exists():
         return ConfigFile()
     try:
-        data = yaml.safe_load(file.read_text(encoding="utf-8"))
+        data = load_yaml(file.read_text(encoding="utf-8"))
         return ConfigFile.model_validate({} if data is None else data)
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
     except yaml.YAMLError as error:
-        raise UsageError(f"{file} is not valid YAML{_where(error)}") from error
+        what = "" if isinstance(error, DoubledKey) else " is not valid YAML"
+        raise UsageError(f"{file}{what}{_where(error)}") from error
     except ValidationError as error:
         raise UsageError(f"{file}: {validation_text(error, ConfigFile)}") from error
     except UnicodeDecodeError as error:

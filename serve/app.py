@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
 from ray import serve as ray_serve
 from ray.serve.config import AutoscalingConfig, BackpressureConfig
 from ray.serve.schema import LoggingConfig
@@ -24,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serve.ask.limiter_actor import RayPermits
 from serve.ask.limiter_host import Permits
+from serve.ask.once_yaml import load_yaml
 from serve.ask.settings import Provider, key_variable
 from serve.autoscaling import FEWEST, IN_FLIGHT, LOOK_BACK, MOST, Policy
 from serve.gateway.admission import most_visits
@@ -174,7 +174,7 @@ def read_settings(args: Mapping[str, Any]) -> GatewaySettings:
         folder = Path(path).expanduser().absolute().parent
         if given:
             raise ValueError(f"args: either config or {' and '.join(SECTIONS)}, not both")
-        data = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
+        data = load_yaml(Path(path).expanduser().read_text(encoding="utf-8"))
         if not isinstance(data, dict):
             raise ValueError(f"{path} holds no keys and values (a dictionary)")
         given = {name: data[name] for name in SECTIONS if data.get(name) is not None}

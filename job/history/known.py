@@ -25,6 +25,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from job.config_file import validation_text
 from job.errors import UsageError
+from serve.ask.once_yaml import load_yaml
 
 KNOWN_FILE = "known.yaml"
 _ID = re.compile(r"t-[0-9a-f]{10}")
@@ -98,7 +99,7 @@ def load_known(path: Path) -> list[Entry]:
 def parse_known(text: str, path: Path) -> list[Entry]:
     """The entries that `text`, the content of `path`, holds."""
     try:
-        rows = yaml.load(text, _Once)  # noqa: S506  a safe loader too
+        rows = load_yaml(text)
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise UsageError(f"{path} is not valid YAML{line}: {error.problem}") from error
@@ -120,21 +121,6 @@ def parse_known(text: str, path: Path) -> list[Entry]:
         except ValidationError as error:
             raise UsageError(f"{path}, {about}: {validation_text(error, Known)}") from error
     return entries
-
-
-class _Once(yaml.SafeLoader):
-    """Refuses a mapping that holds a key twice, of which the first would be lost."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                continue
-            if key.value in seen:
-                problem = f"{key.value!r} stands twice"
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
 
 
 def judge(

@@ -26,6 +26,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from serve.ask.errors import Misconfigured
+from serve.ask.once_yaml import DoubledKey, load_yaml
 from serve.ask.settings import Positive
 from serve.gateway.contract import Target
 from serve.gateway.errors import NotAuthorized
@@ -115,19 +116,19 @@ def _data(text: str) -> Any:
     except orjson.JSONDecodeError:
         pass
     try:
-        return yaml.load(text, Loader=_LOADER)  # noqa: S506 - a safe loader, in C where there is one
+        return load_yaml(text)
     except yaml.YAMLError as error:
         # Not the error's own text, which repeats the line.
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}" if mark else "as a whole"
-        raise ValueError(f"{place} cannot be read") from None
+        what = "holds a field twice" if isinstance(error, DoubledKey) else "cannot be read"
+        raise ValueError(f"{place} {what}") from None
 
 
 _PLAINLY = {
     "missing": "is missing",
     "extra_forbidden": "is no field of a key; `fupan keys new NAME` prints a line as it must be",
 }
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _record(item: object, where: str) -> KeyRecord:

@@ -102,6 +102,8 @@ def test_a_model_of_the_provider_can_be_named(designed: str) -> None:
             "kind: must be 'conversation', 'operation' or 'feedback'",
         ),
         ("a: [", "not valid YAML"),
+        ("run: {out: a}\ninputs: []\nrun: {out: b}", "yaml, line 3.*'run' stands twice, in line 1"),
+        ("run: {out: a, mode: single, out: b}", "line 1, column 29: 'out' stands twice"),
         ("[]", "dictionary"),
         ("providers: {extractive: {base_url: 'https://x', models: [m]}}", "built in"),
         ("providers: {local: {base_url: 'https://x', models: [m]}}", "built in"),

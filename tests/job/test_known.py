@@ -113,7 +113,7 @@ def test_a_closed_problem_that_occurs_later_is_back(closed: str, returned: bool)
         ("payments: {muted_until: soon}", "muted_until"),
         ("payments: {closed: 2026-02-30}", "known.yaml"),
         ("payments: [", "line 1"),
-        ("mail: {owner: Li}\nmail: {owner: Bo}", "line 2: 'mail' stands twice"),
+        ("mail: {owner: Li}\nmail: {owner: Bo}", "line 2: 'mail' stands twice, in line 1 already"),
         ("7: {}", "words"),
     ],
 )

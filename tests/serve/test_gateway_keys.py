@@ -167,6 +167,7 @@ def test_a_key_in_plain_text_is_refused_and_not_repeated(text: str) -> None:
         ("- {name: 'a b', tenant: web, sha256: %s}", "name"),
         ("- {name: web, tenant: web, sha256: %s, rpm: 0}", "rpm"),
         ("- {name: web, tenant: web, sha256: %s, color: red}", "color"),
+        ("- name: web\n  rpm: 5\n  rpm: 6", "line 3 holds a field twice"),
         ("- {name: a, tenant: a, sha256: %s}\n- {name: b, tenant: b, sha256: %s}", "twice"),
     ],
 )
