@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import re
 import socket
 import tempfile
 import time
@@ -19,10 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import httpx
+
 from job.cluster import cluster
 from job.errors import JobError, UsageError
 from serve.ask.errors import Misconfigured
 from serve.gateway.settings import GatewaySettings
+from serve.metrics.families import IN_FLIGHT, WAITING
 from serve.proxy_errors import IMPORT_PATH
 
 if TYPE_CHECKING:
@@ -40,6 +44,11 @@ MARGIN = 30.0
 forgets them, their processes end."""
 PAUSE = 0.2
 """Between two looks whether it has."""
+LOOK_SECONDS = 2.0
+"""How long it is waited for to say what it is answering."""
+_IN_FLIGHT = re.compile(
+    rf"^(?:{IN_FLIGHT.name}|{WAITING.name})(?:\{{[^}}\n]*\}})? ([0-9.e+]+)$", re.MULTILINE
+)
 
 BLOCK = 100
 """Ports of the replicas behind the fast ingress, and of the proxy behind them."""
@@ -63,6 +72,19 @@ class Where:
         """Of OpenAI's protocol."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}/v1"
+
+
+def in_flight(url: str) -> int | None:
+    """Requests that the gateway at `url` is answering, those that wait for their turn among them;
+    None where it does not say, as where it measures nothing."""
+    try:
+        found = httpx.get(
+            f"{url.removesuffix('/v1')}/metrics", timeout=LOOK_SECONDS, trust_env=False
+        )
+    except httpx.HTTPError:
+        return None
+    counts = _IN_FLIGHT.findall(found.text)
+    return sum(int(float(count)) for count in counts) if counts else None
 
 
 @contextmanager

@@ -91,7 +91,7 @@ def serve_gateway(
             f"--fast in the cluster of {ADDRESS}: the ingress is chosen by the environment of its "
             "nodes, see serve/production.yaml"
         )
-    from job.commands.serve_cluster import running
+    from job.commands.serve_cluster import in_flight, running
 
     with running(settings, host, port, count, fast) as where:
         for line in _lines(settings, where, keyless):
@@ -103,7 +103,9 @@ def serve_gateway(
                 print(line, flush=True)
             threading.Event().wait()
         except KeyboardInterrupt:
-            print("ending: requests in flight are answered first", file=sys.stderr, flush=True)
+            count = in_flight(where.url)
+            print(f"ending: {_first(count)}", file=sys.stderr, flush=True)
+    print("ended", file=sys.stderr, flush=True)
 
 
 def gateway_settings(config: str | None) -> GatewaySettings:
@@ -180,6 +182,16 @@ def _warnings(host: str, port: int, keyless: bool, fast: bool) -> list[str]:
             "interface: close both in a firewall. See docs/gateway.md"
         )
     return found
+
+
+def _first(count: int | None) -> str:
+    """What is done before the end, where `count` requests are in flight; None: nobody knows."""
+    if count is None:
+        return "requests in flight are answered first"
+    if count == 0:
+        return "no request is in flight"
+    number = "1 request that is" if count == 1 else f"{count:,} requests that are"
+    return f"the {number} in flight get their answers first; Ctrl-C again ends at once"
 
 
 def _lines(settings: GatewaySettings, where: Where, keyless: bool) -> list[str]:

@@ -28,12 +28,14 @@ _SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Process:
-    """A gateway that answers. `url`: of OpenAI's protocol; `said`: what it printed."""
+    """A gateway that answers. `url`: of OpenAI's protocol; `said`: what it printed; `errors`: where
+    it writes its warnings and how it ends."""
 
     process: subprocess.Popen[str]
     url: str
     cluster: str
     said: str
+    errors: Path
 
     @property
     def root(self) -> str:
@@ -65,19 +67,22 @@ def gateway_process(
     file = folder / "fupan.yaml"
     file.write_bytes(orjson.dumps(config))
     command = [sys.executable, "-m", "job", "serve", "--config", str(file), "--port", "0", *flags]
-    process = subprocess.Popen(
-        command,
-        cwd=_ROOT,
-        env=os.environ | environment,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    errors = folder / "errors.txt"
+    with errors.open("w") as written:
+        process = subprocess.Popen(
+            command,
+            cwd=_ROOT,
+            env=os.environ | environment,
+            stdout=subprocess.PIPE,
+            stderr=written,
+            text=True,
+        )
     try:
         said = "".join(_until(process, "share its limits"))
         found = re.search(r"gateway at (\S+)", said), re.search(r"RAY_ADDRESS=(\S+)", said)
         assert found[0], said
         assert found[1], said
-        yield Process(process, found[0][1], found[1][1], said)
+        yield Process(process, found[0][1], found[1][1], said, errors)
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
             process.wait(_SECONDS)

@@ -234,7 +234,10 @@ def test_what_is_in_flight_is_answered_before_it_ends(
         wait_until(lambda: provider.begun == begun + 2)
         assert gateway.end() == 0
         asking.join()
+        *_, first, last = gateway.errors.read_text().splitlines()
     assert said == [None, None]
+    assert first.startswith("ending: the 2 requests that are in flight get their answers first")
+    assert last == "ended"
 
 
 _FAST_PORTS = {
