@@ -162,7 +162,7 @@ def test_a_key_in_plain_text_is_refused_and_not_repeated(text: str) -> None:
     ("text", "said"),
     [
         ("web: {}", "must be a list"),
-        ("- [", "line 2"),
+        ("- [", "line 1 cannot be read"),
         ("- {name: web, tenant: web, sha256: abc}", "sha256"),
         ("- {name: 'a b', tenant: web, sha256: %s}", "name"),
         ("- {name: web, tenant: web, sha256: %s, rpm: 0}", "rpm"),
