@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from job.reduce.pieces import EVIDENCE
 from job.report.card import quotes, tidy
@@ -49,7 +49,9 @@ def _drawn(view: View) -> dict[str, Any]:
     }
 
 
-def _render(view: View, drawn: Mapping[str, Any], pieces: int) -> str:
+@cache
+def _template() -> Template:
+    """Compiled once: that takes longer than to render a page of it."""
     env = Environment(
         loader=PackageLoader("job", "report"),
         autoescape=True,
@@ -58,7 +60,11 @@ def _render(view: View, drawn: Mapping[str, Any], pieces: int) -> str:
         lstrip_blocks=True,
     )
     env.filters.update(num=_number, around_quote=_around_quote, tidy=tidy)
-    return env.get_template("page.html.j2").render(
+    return env.get_template("page.html.j2")
+
+
+def _render(view: View, drawn: Mapping[str, Any], pieces: int) -> str:
+    return _template().render(
         r=view.report,
         v=view,
         w=view.words,

@@ -42,6 +42,11 @@ class Upstream:
         """Requests so far."""
         return len(self.bodies)
 
+    def begin_anew(self) -> None:
+        """Nothing is planned, and nobody has been waited for in vain."""
+        self.planned.clear()
+        self.arrived, self.left = threading.Semaphore(0), threading.Semaphore(0)
+
     def wait_arrived(self) -> None:
         """Wait for the next request that nobody has waited for yet."""
         assert self.arrived.acquire(timeout=_SECONDS)

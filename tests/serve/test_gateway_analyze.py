@@ -61,7 +61,7 @@ def world(upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def http(world: World, upstream: Upstream) -> Iterator[httpx.Client]:
-    upstream.planned.clear()
+    upstream.begin_anew()
     upstream.bodies.clear()
     with httpx.Client(base_url=world.url, timeout=60) as client:
         yield client
@@ -151,7 +151,7 @@ def test_only_the_parts_that_are_wanted_are_asked_for(
 
 
 def test_auto_chooses_by_the_document_alone(upstream: Upstream) -> None:
-    upstream.planned.clear()
+    upstream.begin_anew()
     upstream.bodies.clear()
     plan(upstream, GOOD)
     two = provider_at(upstream.url, models=["simulated", "other"])
@@ -196,7 +196,7 @@ def test_where_no_part_came_the_error_is_the_answer(http: httpx.Client, upstream
 def test_a_provider_without_json_schemas_is_asked_in_another_way(
     upstream: Upstream, tmp_path: Path
 ) -> None:
-    upstream.planned.clear()
+    upstream.begin_anew()
     upstream.bodies.clear()
     no_schema = refused(400, "response_format.type json_schema is not supported")
     upstream.planned.append(no_schema)

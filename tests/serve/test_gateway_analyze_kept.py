@@ -23,7 +23,7 @@ def world(upstream: Upstream) -> Iterator[World]:
 
 @pytest.fixture
 def http(world: World, upstream: Upstream) -> Iterator[httpx.Client]:
-    upstream.planned.clear()
+    upstream.begin_anew()
     upstream.bodies.clear()
     with httpx.Client(base_url=world.base_url) as client:
         yield client

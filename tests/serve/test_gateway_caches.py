@@ -48,7 +48,7 @@ def running() -> Iterator[tuple[Upstream, World]]:
 @pytest.fixture
 def upstream(running: tuple[Upstream, World]) -> Upstream:
     running[0].bodies.clear()
-    running[0].planned.clear()
+    running[0].begin_anew()
     return running[0]
 
 

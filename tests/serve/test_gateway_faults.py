@@ -33,7 +33,7 @@ def shared() -> Iterator[Setting]:
 
 @pytest.fixture
 def here(shared: Setting) -> Iterator[Setting]:
-    shared.upstream.planned.clear()
+    shared.upstream.begin_anew()
     shared.forget_failures()
     yield shared
     shared.idle()

@@ -143,7 +143,7 @@ def test_requests_at_once_cannot_spend_more_than_the_key_has(
     providers = {
         "main": provider_at(upstream.url, models=["small"], prices=PRICES, context=195),
     }
-    upstream.planned.clear()
+    upstream.begin_anew()
     upstream.bodies.clear()
     upstream.planned.extend([answered(dear)] * 4)
     with (
@@ -201,7 +201,7 @@ def test_one_who_leaves_before_a_provider_is_asked_pays_nothing(
     keys.write_text(line("web", **MONEY) + line("other"))
     providers = {"main": provider_at(upstream.url, models=["small"], prices=PRICES)}
     serve = {"keys": str(keys), "admission": {"in_flight": 1}}
-    upstream.planned.clear()
+    upstream.begin_anew()
     upstream.planned.append(silence)
     with (
         gateway_world(providers, serve) as world,

@@ -28,7 +28,7 @@ def world(upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def client(world: World, upstream: Upstream) -> OpenAI:
-    upstream.planned.clear()
+    upstream.begin_anew()
     upstream.bodies.clear()
     return client_of(world)
 
