@@ -75,12 +75,12 @@ def application(
 
 
 def targets(
-    settings: GatewaySettings, placements: Mapping[str, Placement]
+    settings: GatewaySettings, placements: Mapping[str, Placement], load: Load = load
 ) -> list[ray_serve.RunTarget]:
-    """The applications of all entries of `placements`, to be run."""
+    """The applications of all entries of `placements`, to be run. `load`: see `load.py`."""
     return [
         ray_serve.RunTarget(
-            application(settings, name, where), APPLICATION.format(name), route_prefix=None
+            application(settings, name, where, load), APPLICATION.format(name), route_prefix=None
         )
         for name, where in placements.items()
     ]

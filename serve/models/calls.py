@@ -18,6 +18,7 @@ from ray.serve.exceptions import (
     RayServeException,
     ReplicaUnavailableError,
 )
+from ray.serve.schema import ApplicationStatus
 
 from serve.ask.errors import AskError, Unavailable
 from serve.models.errors import BUSY_SECONDS, ModelBusy, ModelLost, ModelNotLoaded
@@ -70,17 +71,24 @@ class RayCalls:
         found = self._handles.get(model)
         if found is None:
             application = APPLICATION.format(self._applications[model])
-            try:
-                # It asks Ray Serve's controller, and waits for it.
-                handle = await asyncio.to_thread(
-                    ray_serve.get_deployment_handle, DEPLOYMENT, application
-                )
-            except (RayError, RayServeException) as error:
-                raise ModelNotLoaded(
-                    f"the application {application} is not deployed in this cluster: {error}"
-                ) from error
+            # It asks Ray Serve's controller, and waits for it.
+            handle = await asyncio.to_thread(_handle_of, application)
             found = self._handles[model] = handle.options(multiplexed_model_id=model)
         return found
+
+
+def _handle_of(application: str) -> Any:
+    """Of the deployment of a model. Raises ModelNotLoaded."""
+    try:
+        found = ray_serve.status().applications.get(application)
+        if found is None:
+            raise ModelNotLoaded(f"there is no application {application} in this cluster")
+        if found.status == ApplicationStatus.DEPLOY_FAILED:
+            # A handle does not know yet, and the first request by it would wait in vain.
+            raise ModelNotLoaded(f"the application {application} failed to start")
+        return ray_serve.get_deployment_handle(DEPLOYMENT, application)
+    except (RayError, RayServeException) as error:
+        raise ModelNotLoaded(f"{application} cannot be reached: {error}") from error
 
 
 def _given(value: bytes | AskError) -> bytes:

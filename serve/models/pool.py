@@ -97,4 +97,6 @@ class Pool:
         try:
             return _Loaded(await asyncio.to_thread(self._load, self._settings[name]))
         except Exception as error:
-            raise Unavailable(f"{name} cannot be loaded: {error}", status=500) from error
+            failed = Unavailable(f"{name} cannot be loaded: {error}", status=500)
+            failed.said = str(error)
+            raise failed from error

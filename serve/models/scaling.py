@@ -15,8 +15,8 @@ from ray.serve.config import AutoscalingConfig
 from serve.autoscaling import History, Pace, decide
 from serve.models.settings import PlacementSettings
 
-LOOK_BACK = 5.0
-"""Seconds over which Ray Serve averages a model's requests."""
+LOOK_BACK = 12.0
+"""Seconds over which Ray Serve averages a model's requests: it counts them every ten."""
 _STATE = "history"
 _BUSY = "busy"
 

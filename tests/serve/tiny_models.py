@@ -1,14 +1,14 @@
 """A small model of the cluster: its server class, and calls of it in this process.
 
 A text's vector is its length and its words; a chat's answer is what was said, word by word. What
-is said first decides: `hold` is answered when somebody says so, `die` ends the process, `break`
-breaks in the middle, `refuse` is refused.
+is said first decides: `hold` is answered when somebody says so, `wait SECONDS` so much later,
+`break` breaks in the middle, `refuse` is refused.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
+import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
@@ -27,6 +27,7 @@ class TinyServer:
         kind = settings.embedder if isinstance(settings, EmbedderSettings) else settings.generator
         if kind == "missing":
             raise EmbeddingModelError("embedding model 'missing' cannot be loaded: no such model")
+        self._id = uuid.uuid4().hex
         self._queue = settings.queue
         self.running = 0
         self.answered = 0
@@ -55,7 +56,7 @@ class TinyServer:
                 raise _refused()
             for place, word in enumerate(words):
                 yield _chunk({"content": f"{word} "})
-                await self._obey(words[0], place)
+                await self._obey(words, place)
             yield _chunk({}, "stop")
             yield orjson.dumps({"id": "c", "choices": [], "usage": _usage(words)})
         finally:
@@ -82,18 +83,19 @@ class TinyServer:
         words = _words(body)
         if words[0] == "refuse":
             raise _refused()
-        await self._obey(words[0], 0)
+        await self._obey(words, 0)
         message = {"role": "assistant", "content": " ".join(words)}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        shown = {"id": "c", "object": "chat.completion", "model": body["model"]}
+        shown = {"id": "c", "object": "chat.completion", "system_fingerprint": self._id}
         return orjson.dumps({**shown, "choices": [choice], "usage": _usage(words)})
 
-    async def _obey(self, order: str, place: int) -> None:
+    async def _obey(self, words: list[str], place: int) -> None:
+        order = words[0]
         if order == "hold" and place == 0:
             self.held.release()
             await self.release.wait()
-        elif order == "die":
-            os._exit(1)
+        elif order == "wait" and place == 0:
+            await asyncio.sleep(float(words[1]))
         elif order == "break" and place == 1:
             raise Unavailable("the model broke", 500)
 
