@@ -77,6 +77,7 @@ WORDS = {
     "trial_too_few": "只有 {n} 条记录可以比较",
     "actions": "优先处理",
     "more_actions": "另有 {n} 个见下文",
+    "by_severity": "问题记录（按严重程度）",
     "per_hour": "每小时的问题记录（按严重程度）",
     "per_day": "每天的问题记录（按严重程度）",
     "per_month": "每月的问题记录（按严重程度）",

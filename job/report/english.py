@@ -97,6 +97,7 @@ WORDS = {
     "trial_too_few": "only {n} record could be compared|only {n} records could be compared",
     "actions": "Do first",
     "more_actions": "{n} more below|{n} more below",
+    "by_severity": "Problem records, by how severe each is",
     "per_hour": "Problem records per hour, by how severe each is",
     "per_day": "Problem records per day, by how severe each is",
     "per_month": "Problem records per month, by how severe each is",

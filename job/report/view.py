@@ -38,10 +38,11 @@ class View:
 
     def __init__(self, report: Mapping[str, Any]) -> None:
         self.report = report
-        self.words = Words(report["method"]["language"])
+        first, last = report["period"]["first"], report["period"]["last"]
+        years = first is not None and first[:4] != last[:4]
+        self.words = Words(report["method"]["language"], years)
         self.account = Account(report, self.words)
         self.chart = chart(report["period"])
-        first, last = report["period"]["first"], report["period"]["last"]
         self.with_day = first is not None and first[:10] != last[:10]
         themes = [Card(t, self.words, self.chart, self.with_day) for t in report["themes"]]
         self.by_id = {card.id: card for card in themes}
@@ -129,7 +130,14 @@ class View:
 
     def chart_title(self) -> str:
         """What the chart shows."""
-        return self.words(f"per_{self.chart.unit}") if self.chart else ""
+        if self.chart is None:
+            return ""
+        return self.words(f"per_{self.chart.unit}" if self.drawn else "by_severity")
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the chart is drawn: a single bar says no more than its numbers."""
+        return self.chart is not None and len(self.chart.bars) > 1
 
     def chart_summary(self) -> str:
         """What the chart shows, for somebody who cannot see it."""

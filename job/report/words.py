@@ -22,8 +22,10 @@ TAGS: Mapping[str, str] = {"zh": "zh-CN", "en": "en"}
 class Words:
     """The words of one language: call it with a key and its values."""
 
-    def __init__(self, language: Language) -> None:
+    def __init__(self, language: Language, years: bool = False) -> None:
+        """`years`: dates of moments have their year, since there are several."""
         self.language = language
+        self._years = years
         self.tag = TAGS[language]
         self._catalogue: Mapping[str, str] = {"zh": chinese.WORDS, "en": english.WORDS}[language]
         self._names = {"zh": chinese_names.NAMES, "en": english_names.NAMES}[language]
@@ -75,7 +77,9 @@ class Words:
     def moment(self, time: datetime, with_day: bool, seconds: bool = False) -> str:
         """A time of the day, after its date where the reader cannot know it."""
         clock = f"{time:%H:%M:%S}" if seconds else f"{time:%H:%M}"
-        return f"{self.short_day(time)} {clock}" if with_day else clock
+        if not with_day:
+            return clock
+        return f"{self.day(time) if self._years else self.short_day(time)} {clock}"
 
     def stamp(self, time: datetime) -> str:
         """A date and time in full, without its zone."""

@@ -152,6 +152,21 @@ def test_mostly_is_said_only_where_it_is_so(
     assert f"{heading} 1 problem" in text_of(render_html(report))
 
 
+def test_a_single_bar_is_no_picture(tmp_path: Path) -> None:
+    html = render_html(made(tmp_path, theme()))
+    assert "<figure" in html
+    assert "Problem records, by how severe each is" in text_of(html)
+    assert '<div class="plot' not in html
+    assert '<div class="plot' in render_html(made(tmp_path / "b", theme("t-a"), theme("t-b")))
+
+
+def test_times_tell_their_year_where_the_day_is_not_enough(tmp_path: Path) -> None:
+    report = made(tmp_path, theme())
+    assert "· 20:00–20:02" in text_of(render_html(report))
+    report["period"]["first"] = "2025-12-31T23:00:00+08:00"
+    assert "· 2 March 2026 20:00–20:02" in text_of(render_html(report))
+
+
 def test_nothing_changed_is_said_too(tmp_path: Path) -> None:
     report = compared(made(tmp_path, theme()))
     report["themes"][0]["status"] = "same"

@@ -75,6 +75,12 @@ def test_spans(first: str, last: str, with_day: bool, english_span: str, chinese
     assert Words("zh").span(*ends, with_day) == chinese_span
 
 
+def test_moments_have_their_year_where_there_are_several() -> None:
+    time = datetime.fromisoformat("2023-07-10T11:54")
+    assert Words("en", years=True).moment(time, True) == "10 July 2023 11:54"
+    assert Words("zh", years=True).moment(time, True) == "2023年7月10日 11:54"
+
+
 def test_a_period_within_one_minute_is_one_time() -> None:
     first, last = (datetime.fromisoformat(f"2026-03-02T11:04:0{n}") for n in (1, 9))
     assert Words("en").period(first, last) == "2 March 2026 11:04"
