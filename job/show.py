@@ -262,7 +262,8 @@ def _problems(themes: Sequence[Mapping[str, Any]]) -> list[str]:
     if len(themes) > SHOWN_THEMES:
         more = themes[SHOWN_THEMES:]
         idle = sum(not theme["needs_action"] for theme in more)
-        said = f", {idle:,} of them without need for action" if idle else ""
+        which = "" if idle == len(more) else f"{idle:,} of them "
+        said = f", {which}without need for action" if idle else ""
         lines.append(f"  and {len(more):,} more{said}")
     return lines
 
