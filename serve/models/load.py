@@ -5,9 +5,6 @@ Invariant: only a process that serves a model imports what its kind needs.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import cast
-
 from serve.models.contract import ModelServer
 from serve.models.settings import EmbedderSettings, ModelSettings
 
@@ -15,7 +12,9 @@ from serve.models.settings import EmbedderSettings, ModelSettings
 def load(settings: ModelSettings) -> ModelServer:
     """The server. Raises EmbeddingModelError and GenerationModelError."""
     if isinstance(settings, EmbedderSettings):
-        made = import_module("serve.embedding.server").EmbeddingServer(settings)
-    else:
-        made = import_module("serve.generation.server").GenerationServer(settings)
-    return cast(ModelServer, made)
+        from serve.embedding.server import EmbeddingServer
+
+        return EmbeddingServer(settings)
+    from serve.generation.server import GenerationServer
+
+    return GenerationServer(settings)
