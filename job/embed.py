@@ -1,10 +1,13 @@
-"""Texts to vectors, through an actor of the embedder's class or in this process.
+"""Texts to vectors: through the cluster's own deployment of the model where one runs, else an actor
+of the embedder's class, or in this process.
 
-Invariant: each distinct text is embedded once in a call; row i belongs to text i.
+Invariant: each distinct text is embedded once in a call; row i belongs to text i; the vectors are
+the same by all three ways.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import cached_property
 from importlib.metadata import version
@@ -13,10 +16,13 @@ import numpy as np
 import ray
 
 from job.answers.vectors import keeping
+from job.deployed_embedder import DeployedEmbedder, find_deployed
 from job.themes.space import Encode, Vectors
 from serve.ask.answers_at import AnswersAt
+from serve.ask.errors import AskError
 from serve.embedder import BUNDLED, BUNDLED_NAME, WINDOW, Embedder
 
+_log = logging.getLogger(__name__)
 _RESTARTS = 2
 """Of the actor, and of a call on it; texts that kill it would kill it each time."""
 
@@ -58,13 +64,38 @@ def open_bundled(kept: AnswersAt) -> tuple[str, Encode]:
 def open_embedder(model: str = BUNDLED) -> tuple[str, Encode]:
     """The full name of `model`, and what turns texts into its vectors.
 
-    Where Ray runs, the work is done by one actor that lives as long as the function is kept; it
-    takes no CPU slot, or reading would have to wait for it. Elsewhere the model is loaded here.
-    Raises EmbeddingModelError for a model that cannot be loaded.
+    Where Ray runs, the work is done by the deployment of the model (`fupan serve`), if there is
+    one, else by one actor that lives as long as the function is kept; it takes no CPU slot, or
+    reading would have to wait for it. Elsewhere the model is loaded here. Raises
+    EmbeddingModelError for a model that cannot be loaded.
     """
     if not ray.is_initialized():
         embedder = Embedder(model)
         return embedder.name, embedder.encode
+    deployed = find_deployed(model)
+    if deployed is None:
+        return _open_actor(model)
+    name = BUNDLED_NAME if model == BUNDLED else model
+    return name, _by_deployment(deployed, model)
+
+
+def _by_deployment(deployed: DeployedEmbedder, model: str) -> Encode:
+    """By the deployment for as long as it answers; then, for good, by an actor."""
+    instead: list[Encode] = []
+
+    def encode(texts: Sequence[str]) -> Vectors:
+        if not instead:
+            try:
+                return deployed.encode(texts)
+            except AskError as error:
+                _log.warning("%s is asked no more, an actor is: %s", deployed, error)
+                instead.append(_open_actor(model)[1])
+        return instead[0](texts)
+
+    return encode
+
+
+def _open_actor(model: str) -> tuple[str, Encode]:
     actor = (
         ray.remote(EmbedderHost)
         .options(num_cpus=0, max_restarts=_RESTARTS, max_task_retries=_RESTARTS)

@@ -23,7 +23,14 @@ from serve.models.contract import ModelServer
 from serve.models.gpu import gpu_numbers
 from serve.models.numbers import snapshot
 from serve.models.pool import Load, Pool
-from serve.models.settings import Entry, Models, ModelSettings, PoolSettings
+from serve.models.settings import (
+    EmbedderSettings,
+    Entry,
+    Models,
+    ModelSettings,
+    PoolSettings,
+    served,
+)
 
 _MODELS: TypeAdapter[dict[str, Entry]] = TypeAdapter(Models)
 
@@ -50,7 +57,13 @@ class ModelReplica:
     def __init__(self, settings: Mapping[str, Any], load: Load, board: str | None) -> None:
         """`settings`: the section with this entry alone, in JSON; `board`: the application of the
         gateway that is told what is measured, None: nobody is."""
-        ((self._name, entry),) = _MODELS.validate_python(settings).items()
+        models = _MODELS.validate_python(settings)
+        ((self._name, entry),) = models.items()
+        self._embedders = {
+            name: model.embedder
+            for name, model, _ in served(models)
+            if isinstance(model, EmbedderSettings)
+        }
         self._servers: _Servers = (
             Pool(entry, load) if isinstance(entry, PoolSettings) else _One(self._name, entry, load)
         )
@@ -78,6 +91,10 @@ class ModelReplica:
                     yield chunk
         except AskError as error:
             yield error
+
+    def embedders(self) -> dict[str, str]:
+        """The models of vectors of this entry, by name, each as its settings name it."""
+        return self._embedders
 
     async def check_health(self) -> None:
         """Raises where a model will not answer any more. Called from the start on, so that what is

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 import ray
+from ray import serve as ray_serve
 
+from job.deployed_embedder import find_deployed
 from job.embed import open_embedder
 from job.themes.calibrate import Wording, calibrate, calibration_wordings, space_of
 from job.themes.space import ThemeSpace, Vectors, bundled_space
 from scripts.embedding_choice import read_pairs, separation
 from serve.embedder import EmbeddingModelError
+from serve.gateway.settings import GatewaySettings
+from serve.models.app import application as model_application
+from serve.models.app import placement
+from serve.models.calls import APPLICATION
 from tests.job.themes_world import bundled, wordings
 
 TEXTS = ["磁盘写满", "the disk is full", "磁盘写满", ""]
@@ -46,6 +53,33 @@ def test_an_actor_gives_the_same_vectors_and_takes_no_cpu(cluster: None) -> None
 def test_what_is_wrong_with_a_model_is_said_through_the_actor(cluster: None) -> None:
     with pytest.raises(EmbeddingModelError, match="no/such/folder"):
         open_embedder("./no/such/folder")
+
+
+@pytest.mark.ray
+def test_a_running_deployment_is_asked_and_gives_the_same_vectors(
+    cluster: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until it is gone: then an actor is asked."""
+    texts = [*TEXTS, "a\0b", "\ud800", *(f"no. {number}" for number in range(70))]
+    settings = GatewaySettings.model_validate({"models": {"e5": {"embedder": "bundled"}}})
+    application = model_application(settings, "e5", placement(settings.models["e5"]))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    assert find_deployed("bundled") is None
+    try:
+        ray_serve.start(http_options={"host": "127.0.0.1", "port": port})
+        ray_serve.run(application, name=APPLICATION.format("e5"), route_prefix=None)
+        assert find_deployed("some-org/some-model") is None
+        monkeypatch.setattr("job.embed.EmbedderHost", None)  # no actor is needed
+        name, encode = open_embedder()
+        assert name == bundled().name
+        assert np.array_equal(encode(texts), bundled().encode(texts))
+        assert encode([]).shape == (0, bundled().dim)
+        monkeypatch.undo()
+    finally:
+        ray_serve.shutdown()
+    assert np.array_equal(encode(TEXTS), bundled().encode(TEXTS))
 
 
 def test_the_bundled_space_is_of_the_bundled_model() -> None:
