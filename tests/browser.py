@@ -19,7 +19,7 @@ _FLAGS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--remote-debugging-port=0", "--remote-allow-origins=*"),
 )
-_START_SECONDS = 30.0
+_START_SECONDS = 120.0
 
 
 @dataclass

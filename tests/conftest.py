@@ -31,3 +31,11 @@ def server() -> Iterator[RedisServer]:
 def empty(server: RedisServer) -> None:
     """Nothing is in the Redis."""
     server.clear()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where tests are shared out by group: one process has all that start Ray, so that there is one
+    cluster at a time, and a module stays together with what it has set up."""
+    for item in items:
+        group = "ray" if item.get_closest_marker("ray") else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))

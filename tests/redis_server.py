@@ -17,7 +17,7 @@ from pathlib import Path
 from redis import Redis
 from redis.exceptions import RedisError
 
-READY_SECONDS = 10.0
+READY_SECONDS = 60.0
 
 
 class RedisServer:

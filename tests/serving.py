@@ -9,7 +9,7 @@ from threading import Thread
 
 from aiohttp import web
 
-_SECONDS = 30.0
+_SECONDS = 60.0
 
 
 @contextmanager
