@@ -1,0 +1,95 @@
+"""index.json: what the index holds, told by who makes it to who answers from it.
+
+Invariant: it appears whole; everything it names was there before it, and stays until a later one
+that does not name it has been there for a while.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from serve.search.runs import RunFolder
+
+FILE = "index.json"
+FORMAT = 1
+"""Raised where an index of before cannot be read any more: it is made anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedRun:
+    """A run that is searched. `segment`: the folder of its index; `parts`: the files of vectors it
+    has; `texts`, `embedded`: how many different texts it has, and of how many the vector is there;
+    `report`: what is shown of it in a list."""
+
+    run: RunFolder
+    segment: str
+    parts: tuple[str, ...]
+    texts: int
+    embedded: int
+    report: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedRun:
+    """A run that is not searched, and why."""
+
+    run: RunFolder
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SavedGraph:
+    """The graph of one owner's vectors, in a folder (graphs.py), over the vectors of `segments`."""
+
+    owner: str
+    folder: str
+    segments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """What there is. `model`: whose vectors they are."""
+
+    model: str
+    runs: tuple[IndexedRun, ...] = ()
+    skipped: tuple[SkippedRun, ...] = ()
+    graphs: tuple[SavedGraph, ...] = ()
+
+    def write(self, state: Path) -> None:
+        """Publish it."""
+        state.mkdir(parents=True, exist_ok=True)
+        hidden = state / f".{FILE}.{uuid.uuid4().hex[:8]}.part"
+        hidden.write_bytes(orjson.dumps({"format": FORMAT, **asdict(self)}))
+        os.replace(hidden, state / FILE)
+
+    @classmethod
+    def read(cls, state: Path) -> Catalog | None:
+        """The one that was published last; None where there is none, or one of another format.
+        Raises OSError."""
+        try:
+            data = orjson.loads((state / FILE).read_bytes())
+            if data.pop("format") != FORMAT:
+                return None
+            return cls(
+                data["model"],
+                tuple(_indexed(each) for each in data["runs"]),
+                tuple(
+                    SkippedRun(RunFolder(**each["run"]), each["reason"]) for each in data["skipped"]
+                ),
+                tuple(
+                    SavedGraph(each["owner"], each["folder"], tuple(each["segments"]))
+                    for each in data["graphs"]
+                ),
+            )
+        except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+
+def _indexed(each: dict[str, Any]) -> IndexedRun:
+    return IndexedRun(**{**each, "run": RunFolder(**each["run"]), "parts": tuple(each["parts"])})

@@ -1,0 +1,204 @@
+"""The search on Ray Serve: the application `fupan-search`, beside the gateway.
+
+    Indexer   one process, in the background: makes the index of the runs
+    Search    as many as fupan.yaml says: answer from it
+
+Invariant: only the indexer writes into the index; both must see the folders of runs and the folder
+of the index under the same paths. Errors of a search are handed over as values: Ray Serve writes
+one that is raised down with its traceback, whatever it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import TypeAdapter
+from ray import serve as ray_serve
+from ray.serve.config import BackpressureConfig
+from ray.serve.schema import LoggingConfig
+
+from serve.embedder import BUNDLED, EmbeddingModelError
+from serve.models.calls import RayCalls
+from serve.models.settings import EmbedderSettings, Entry, Models, served
+from serve.search.embedding import NOT_NOW, Encoder, OwnEncoder, ServedEncoder, model_name
+from serve.search.errors import SearchError
+from serve.search.indexer import Indexer
+from serve.search.server import SearchServer
+from serve.search.settings import SearchSettings
+from serve.search.state import search_folder, with_absolute_paths
+
+APPLICATION = "fupan-search"
+"""The name of the application in Ray Serve."""
+DEPLOYMENT = "Search"
+"""The name of the deployment that is asked."""
+SECTIONS = ("search", "models")
+"""What is read of fupan.yaml."""
+LOOK_SECONDS = 2.0
+"""Between two looks for new runs."""
+EMBED_SECONDS = 600.0
+"""That a portion of texts may take before it is tried again."""
+ONGOING, QUEUED = 16, 200
+"""Queries in one replica at once, and in a gateway's queue for all; more are told to come again."""
+_NICE = 10
+"""How far the indexer stands behind what answers, where both want the same CPU."""
+_MODELS: TypeAdapter[dict[str, Entry]] = TypeAdapter(Models)
+_LOG = logging.getLogger(__name__)
+
+
+class IndexerReplica:
+    """The one process that makes the index."""
+
+    def __init__(self, settings: Mapping[str, Any], models: Mapping[str, Any]) -> None:
+        search = SearchSettings.model_validate(settings)
+        self._encoder = _encoder(search, models)
+        self._indexer = Indexer(search.runs, search_folder(search.state), self._encoder)
+        self._working: asyncio.Task[None] | None = None
+        with contextlib.suppress(OSError):
+            os.nice(_NICE)
+
+    async def check_health(self) -> None:
+        """Raises where it works no longer. Called from the start on, which begins the work."""
+        if self._working is None:
+            self._working = asyncio.create_task(self._work())
+        if self._working.done():
+            raise RuntimeError("the search does not look for new runs any more")
+
+    async def __del__(self) -> None:
+        """Ray Serve calls this at the end of the process."""
+        if self._working is not None:
+            self._working.cancel()
+        self._encoder.close()
+
+    async def _work(self) -> None:
+        while True:
+            busy = False
+            try:
+                await asyncio.to_thread(self._indexer.look)
+                busy = await self._indexer.embed(EMBED_SECONDS)
+                if not busy:
+                    await asyncio.to_thread(self._indexer.make_graphs)
+            except (*NOT_NOW, EmbeddingModelError, ValueError) as error:
+                _LOG.warning("%d texts wait for their vectors: %s", self._indexer.behind, error)
+            if not busy:
+                await asyncio.sleep(LOOK_SECONDS)
+
+
+class SearchReplica:
+    """One process that answers."""
+
+    def __init__(
+        self, settings: Mapping[str, Any], models: Mapping[str, Any], indexer: object
+    ) -> None:
+        """`indexer`: the other deployment, which has to be there and is not asked."""
+        search = SearchSettings.model_validate(settings)
+        self._server = SearchServer(search_folder(search.state), _encoder(search, models))
+        self._starting = asyncio.Lock()
+        self._started = False
+
+    async def search(
+        self, tenant: str, body: Mapping[str, Any], seconds: float
+    ) -> bytes | SearchError:
+        """See `SearchServer.search`."""
+        await self._start()
+        try:
+            return await self._server.search(tenant, body, seconds)
+        except SearchError as error:
+            return error
+
+    async def reports(self, tenant: str) -> bytes:
+        """See `SearchServer.reports`."""
+        await self._start()
+        return await self._server.reports(tenant)
+
+    async def file(self, tenant: str, run: str, name: str) -> AsyncIterator[bytes | SearchError]:
+        """See `SearchServer.file`; an error is the last that comes."""
+        await self._start()
+        try:
+            async for piece in self._server.file(tenant, run, name):
+                yield piece
+        except SearchError as error:
+            yield error
+
+    async def check_health(self) -> None:
+        """Raises where it does not look for newer indexes any more."""
+        await self._start()
+        self._server.check_health()
+
+    async def __del__(self) -> None:
+        """Ray Serve calls this at the end of the process."""
+        await self._server.aclose()
+
+    async def _start(self) -> None:
+        async with self._starting:
+            if not self._started:
+                await self._server.start()
+                self._started = True
+
+
+def embedder_of(search: SearchSettings, models: Mapping[str, Entry]) -> str:
+    """The name in `models` of the embedder of the search; BUNDLED: its own. Raises ValueError."""
+    embedders = [name for name, each, _ in served(models) if isinstance(each, EmbedderSettings)]
+    if search.embedder is None:
+        return embedders[0] if embedders else BUNDLED
+    if search.embedder != BUNDLED and search.embedder not in embedders:
+        known = ", ".join([*embedders, BUNDLED])
+        raise ValueError(f"search.embedder: no embedder {search.embedder!r}; there are: {known}")
+    return search.embedder
+
+
+def _encoder(search: SearchSettings, given: Mapping[str, Any]) -> Encoder:
+    models = _MODELS.validate_python(given)
+    name = embedder_of(search, models)
+    if name == BUNDLED and name not in models:
+        return OwnEncoder()
+    entries = {model: (settings, entry) for model, settings, entry in served(models)}
+    settings, entry = entries[name]
+    if not isinstance(settings, EmbedderSettings):
+        raise ValueError(f"search.embedder: {name!r} is no embedder")
+    calls = RayCalls({name: entry})
+    return ServedEncoder(model_name(settings.embedder), name, partial(calls.answer, name))
+
+
+_options: dict[str, Any] = {
+    "ray_actor_options": {"num_cpus": 0},
+    "health_check_period_s": 5,
+    "health_check_timeout_s": 30,
+    "logging_config": LoggingConfig(enable_access_log=False),
+}
+_indexer = ray_serve.deployment(IndexerReplica, name="Indexer", num_replicas=1, **_options)
+_search = ray_serve.deployment(
+    SearchReplica,
+    name=DEPLOYMENT,
+    max_ongoing_requests=ONGOING,
+    max_queued_requests=QUEUED,
+    backpressure_config=BackpressureConfig(retry_after_s=1),
+    **_options,
+)
+
+
+def application(search: SearchSettings, models: Mapping[str, Entry]) -> ray_serve.Application:
+    """The application. Raises ValueError where the settings make no sense together."""
+    embedder_of(search, models)
+    given = search.model_dump(mode="json"), _MODELS.dump_python(dict(models), mode="json")
+    indexer = _indexer.bind(*given)
+    return _search.options(num_replicas=search.replicas).bind(*given, indexer)
+
+
+def build(args: dict[str, Any]) -> ray_serve.Application:
+    """The application, from `args` of a Serve config file: `config`, the path of a fupan.yaml on
+    the node that builds it. Raises ValueError for one without the section `search`."""
+    path = Path(str(args["config"])).expanduser().absolute()
+    data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if not isinstance(data, dict) or data.get("search") is None:
+        raise ValueError(f"{path} has no section `search`: docs/search.md shows one")
+    search = SearchSettings.model_validate(data["search"])
+    models = _MODELS.validate_python(data.get("models") or {})
+    return application(with_absolute_paths(search, path.parent), models)

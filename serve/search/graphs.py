@@ -1,0 +1,86 @@
+"""The graph over all vectors of one owner, made where there are many, and kept on disk.
+
+A folder holds `graph.usearch`, `vectors.npy` (the vectors themselves, 16 bits, mapped) and
+`rows.npy` (for each row the number of its segment and its group there). What came since is compared
+one by one, until it is a tenth of the whole; then the graph is made anew.
+
+Invariant: a folder of a graph never changes; it is searched through only for segments that are
+still there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from serve.search.catalog import SavedGraph
+from serve.search.nearest import Nearest, graph_of, open_graph
+from serve.search.vectors import Half, Part
+
+FEWEST = 50_000
+"""Vectors of an owner below which there is no graph: all are compared in some 30 ms."""
+STALE = 0.1
+"""The share that may be missing in a graph, or be there in vain."""
+
+
+def is_due(covered: int, missing: int, vain: int) -> bool:
+    """Whether a graph that covers so many vectors has to be made anew. Pure."""
+    wanted = covered - vain + missing
+    return wanted >= FEWEST and missing + vain >= max(STALE * covered, FEWEST * STALE)
+
+
+def write_graph(folder: Path, parts: Mapping[str, Part]) -> tuple[str, ...]:
+    """Make the graph over the vectors of segments, by their names, in `folder`, which appears
+    whole. Returns the names in the order of their numbers."""
+    names = tuple(parts)
+    vectors = np.concatenate([part.vectors for part in parts.values()])
+    rows = np.concatenate(
+        [
+            np.stack([np.full(len(part.groups), number, np.int32), part.groups], axis=1)
+            for number, part in enumerate(parts.values())
+        ]
+    )
+    hidden = folder.parent / f".{folder.name}.{uuid.uuid4().hex[:8]}.part"
+    hidden.mkdir(parents=True)
+    try:
+        np.save(hidden / "vectors.npy", vectors, allow_pickle=False)
+        np.save(hidden / "rows.npy", rows, allow_pickle=False)
+        graph_of(vectors).save(str(hidden / "graph.usearch"))
+        os.rename(hidden, folder)
+    except BaseException:
+        shutil.rmtree(hidden, ignore_errors=True)
+        raise
+    return names
+
+
+class Graph:
+    """A graph that was saved, mapped. Raises OSError and ValueError where it cannot be."""
+
+    def __init__(self, folder: Path, saved: SavedGraph) -> None:
+        self.saved = saved
+        self._rows: NDArray[np.int32] = np.load(folder / "rows.npy", allow_pickle=False)
+        self._vectors: Half = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
+        self._graph: Any = open_graph(folder / "graph.usearch")
+
+    def nearest(self, offsets: Mapping[str, int]) -> Nearest:
+        """What is searched of it. `offsets`: the key of the first group of each segment; those that
+        are not named are not there any more."""
+        first = np.array([offsets.get(name, -1) for name in self.saved.segments], dtype=np.int64)
+        begins = first[self._rows[:, 0]]
+        keys = np.where(begins < 0, -1, begins + self._rows[:, 1])
+        return Nearest(keys, self._vectors, self._graph)
+
+
+def fresh(parts: Sequence[tuple[int, Part]]) -> Nearest | None:
+    """Vectors that are in no graph, with the key of the first group of their segment."""
+    if not parts:
+        return None
+    keys = np.concatenate([offset + part.groups.astype(np.int64) for offset, part in parts])
+    return Nearest(keys, np.concatenate([part.vectors for _, part in parts]))

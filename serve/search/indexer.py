@@ -1,0 +1,237 @@
+"""Keeps the index like the runs there are: the one writer of its folder.
+
+    state/segments/RUN-FINGERPRINT/   the index of a run (segment.py), with its vectors
+    state/graphs/.../                 graphs over many vectors (graphs.py)
+    state/index.json                  what there is now (catalog.py)
+
+A run is found by its words as soon as it was read; its vectors follow, themes first, then issues,
+then records. Invariant: what was embedded once, in whichever run, is not embedded again; a folder
+that cannot be read is skipped and named, and keeps no other from being searched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from serve.search.catalog import FILE, Catalog, IndexedRun, SavedGraph, SkippedRun
+from serve.search.documents import read_documents
+from serve.search.embedding import Encoder
+from serve.search.errors import DamagedRun
+from serve.search.graphs import is_due, write_graph
+from serve.search.missing import Missing
+from serve.search.reports import summary
+from serve.search.runs import UNDER_WAY, RunFolder, find_runs, fingerprint, result_files
+from serve.search.segment import Segment, write_segment
+from serve.search.settings import RunsSettings
+from serve.search.vectors import Part, count_vectors, folder_of, parts_in, read_parts
+
+KEPT_SECONDS = 60.0
+"""A folder that nothing names any more stays so long, for replicas that are reading it."""
+_LOG = logging.getLogger(__name__)
+
+
+class Indexer:
+    """Makes the index of the runs below `entries` in the folder `state`."""
+
+    def __init__(
+        self,
+        entries: Sequence[RunsSettings],
+        state: Path,
+        encoder: Encoder,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._entries = entries
+        self._state = state
+        self._encoder = encoder
+        self._clock = clock
+        self._catalog = Catalog(encoder.model)
+        self._runs: dict[str, IndexedRun] = {}
+        self._skipped: dict[str, SkippedRun] = {}
+        self._unreadable: dict[str, str] = {}
+        """Why segments could not be made, by the names they would have."""
+        self._reports: dict[str, tuple[int, dict[str, Any]]] = {}
+        """What is shown of each run, and when its report.json was written."""
+        self._graphs: dict[str, SavedGraph] = {}
+        self._unnamed: dict[Path, float] = {}
+        self._working: tuple[str, Missing] | None = None
+        before = Catalog.read(state)
+        if before is not None and before.model == encoder.model:
+            self._graphs = {graph.owner: graph for graph in before.graphs}
+
+    @property
+    def behind(self) -> int:
+        """Texts that have no vector yet."""
+        return sum(run.texts - run.embedded for run in self._runs.values())
+
+    def look(self) -> None:
+        """Take in what is new, let go of what is gone, and publish where anything changed."""
+        found = {run.id: run for run in find_runs(self._entries)}
+        self._skipped = {}
+        for run in found.values():
+            try:
+                self._take_in(run)
+            except DamagedRun as error:
+                under_way = os.path.exists(os.path.join(run.path, UNDER_WAY))
+                if not (under_way and run.id in self._runs):
+                    self._runs.pop(run.id, None)
+                    self._skipped[run.id] = SkippedRun(run, error.message)
+        for gone in self._runs.keys() - found.keys():
+            del self._runs[gone]
+        self.publish()
+        self._sweep()
+
+    async def embed(self, seconds: float) -> bool:
+        """Embed some of what has no vector yet, and publish it; whether there was any. Raises what
+        `Encoder.encode` does where the model gives nothing within `seconds`."""
+        for run in list(self._runs.values()):
+            if run.embedded == run.texts:
+                continue
+            missing = await asyncio.to_thread(self._missing_of, run)
+            if not missing.complete:
+                groups, texts = missing.next()
+                missing.keep(groups, await self._encoder.encode(texts, seconds))
+            if missing.complete:
+                await asyncio.to_thread(missing.merge)
+            if run.run.id in self._runs:
+                embedded = run.texts - missing.count
+                self._runs[run.run.id] = replace(run, parts=missing.parts, embedded=embedded)
+            self.publish()
+            return True
+        return False
+
+    def make_graphs(self) -> None:
+        """Make the graphs that are due."""
+        for owner in {run.run.owner for run in self._runs.values()}:
+            runs = {run.segment: run for run in self._runs.values() if run.run.owner == owner}
+            graph = self._graphs.get(owner)
+            covered = {} if graph is None else self._covered(graph)
+            missing = sum(run.embedded for name, run in runs.items() if name not in covered)
+            vain = sum(count for name, count in covered.items() if name not in runs)
+            total = sum(covered.values())
+            if is_due(total, missing, vain):
+                self._make_graph(owner, runs)
+        self.publish()
+
+    def publish(self) -> None:
+        """Tell what there is, where that is not what was told last."""
+        owners = {run.run.owner for run in self._runs.values()}
+        catalog = Catalog(
+            self._encoder.model,
+            tuple(self._runs[name] for name in sorted(self._runs)),
+            tuple(self._skipped[name] for name in sorted(self._skipped)),
+            tuple(graph for owner, graph in sorted(self._graphs.items()) if owner in owners),
+        )
+        if catalog != self._catalog or not (self._state / FILE).exists():
+            catalog.write(self._state)
+            self._catalog = catalog
+
+    def _take_in(self, run: RunFolder) -> None:
+        """Index a run, unless it is as it was. Raises DamagedRun."""
+        files = result_files(run)
+        name = f"{run.id}-{fingerprint(run)}"
+        report = self._report(run)
+        known = self._runs.get(run.id)
+        if known is not None and known.segment == name:
+            self._runs[run.id] = replace(known, run=run, report=report)
+            return
+        if name in self._unreadable:
+            raise DamagedRun(self._unreadable[name])
+        folder = self._state / "segments" / name
+        if not _is_sound(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            try:
+                documents = read_documents(Path(run.path) / "themes.parquet", files)
+            except DamagedRun as error:
+                self._unreadable[name] = error.message
+                raise
+            if f"{run.id}-{fingerprint(run)}" != name:
+                raise DamagedRun("it was changed while it was read")
+            write_segment(folder, documents)
+        texts = Segment.open(folder).groups
+        self._runs[run.id] = self._counted(IndexedRun(run, name, (), texts, 0, report))
+
+    def _report(self, run: RunFolder) -> dict[str, Any]:
+        try:
+            written = (Path(run.path) / "report.json").stat().st_mtime_ns
+        except OSError as error:
+            raise DamagedRun(f"report.json cannot be read: {error.strerror}") from error
+        known = self._reports.get(run.id)
+        if known is None or known[0] != written:
+            known = self._reports[run.id] = written, summary(Path(run.path))
+        return known[1]
+
+    def _missing_of(self, run: IndexedRun) -> Missing:
+        """What a run has no vectors of; known from the portion before, if that was of the same."""
+        if self._working is None or self._working[0] != run.segment:
+            missing = Missing.of(self._state / "segments" / run.segment, self._encoder.model)
+            others = (r.segment for r in self._runs.values() if r.segment != run.segment)
+            missing.recall([self._state / "segments" / other for other in others])
+            self._working = run.segment, missing
+        return self._working[1]
+
+    def _counted(self, run: IndexedRun) -> IndexedRun:
+        """`run` with the vectors that it has on disk."""
+        folder = folder_of(self._state / "segments" / run.segment, self._encoder.model)
+        names = parts_in(folder)
+        return replace(run, parts=tuple(names), embedded=count_vectors(folder, names, run.texts))
+
+    def _covered(self, graph: SavedGraph) -> dict[str, int]:
+        """How many vectors of each segment a graph has; none where it cannot be read."""
+        try:
+            rows = np.load(self._state / "graphs" / graph.folder / "rows.npy", allow_pickle=False)
+        except (OSError, ValueError):
+            return {}
+        counts = np.bincount(rows[:, 0], minlength=len(graph.segments))
+        return dict(zip(graph.segments, counts.tolist(), strict=True))
+
+    def _make_graph(self, owner: str, runs: dict[str, IndexedRun]) -> None:
+        parts: dict[str, Part] = {}
+        for name, run in sorted(runs.items()):
+            if run.embedded != run.texts:
+                continue  # its vectors are not all there yet: it goes into the next graph
+            folder = folder_of(self._state / "segments" / name, self._encoder.model)
+            part = read_parts(folder, run.parts, run.texts)
+            if part is not None:
+                parts[name] = part
+        if not parts:
+            return
+        folder = self._state / "graphs" / f"{time.time_ns():x}"
+        names = write_graph(folder, parts)
+        self._graphs[owner] = SavedGraph(owner, folder.name, names)
+        _LOG.info("made a graph of %d vectors", sum(len(part.groups) for part in parts.values()))
+
+    def _sweep(self) -> None:
+        """Remove what nothing has named for a while."""
+        segments = {run.segment: run for run in self._runs.values()}
+        graphs = {graph.folder for graph in self._catalog.graphs}
+        unnamed = [
+            *(each for each in _in(self._state / "segments") if each.name not in segments),
+            *(each for each in _in(self._state / "graphs") if each.name not in graphs),
+        ]
+        now = self._clock()
+        self._unnamed = {each: self._unnamed.get(each, now) for each in unnamed}
+        for each, since in self._unnamed.items():
+            if now - since >= KEPT_SECONDS:
+                shutil.rmtree(each, ignore_errors=True)
+
+
+def _is_sound(folder: Path) -> bool:
+    try:
+        Segment.open(folder)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return True
+
+
+def _in(folder: Path) -> Iterable[Path]:
+    return folder.iterdir() if folder.is_dir() else ()

@@ -1,0 +1,107 @@
+"""The texts of one segment that have no vector yet.
+
+Invariant: a text is offered for embedding only if no segment of the same model has its vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from serve.search.segment import Segment, digests_in
+from serve.search.vectors import (
+    Digests,
+    Groups,
+    Half,
+    find,
+    folder_of,
+    groups_in,
+    parts_in,
+    read_parts,
+    write_part,
+)
+
+PORTION = 128
+"""Texts embedded at once: with the bundled model some 10 seconds on two cores, which is what an end
+in the middle can lose."""
+
+
+class Missing:
+    """What is missing of a segment's vectors by `model`."""
+
+    def __init__(self, segment: Path, model: str, digests: Digests) -> None:
+        self._segment = segment
+        self._model = model
+        self._folder = folder_of(segment, model)
+        self._digests = digests
+        self._missing = np.ones(len(digests), dtype=np.bool_)
+        self._missing[groups_in(self._folder, self.parts, len(digests))] = False
+
+    @classmethod
+    def of(cls, segment: Path, model: str) -> Missing:
+        """Raises OSError and ValueError for what is no segment."""
+        return cls(segment, model, digests_in(segment))
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The files of the vectors that are there."""
+        return tuple(parts_in(self._folder))
+
+    @property
+    def count(self) -> int:
+        """How many are missing."""
+        return int(self._missing.sum())
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing."""
+        return not self._missing.any()
+
+    def recall(self, others: Iterable[Path]) -> None:
+        """Take over the vectors that other segments have."""
+        for other in others:
+            folder = folder_of(other, self._model)
+            names = parts_in(folder)
+            groups = np.flatnonzero(self._missing).astype(np.int32)
+            if not names or not len(groups):
+                continue
+            known = digests_in(other)
+            at = find(known, self._digests[groups])
+            if not (at >= 0).any():
+                continue
+            part = read_parts(folder, names, len(known))
+            if part is None:
+                continue
+            rows = np.searchsorted(part.groups, at)
+            rows[rows == len(part.groups)] = 0
+            there = (at >= 0) & (part.groups[rows] == at)
+            if there.any():
+                self.keep(groups[there], part.vectors[rows[there]])
+
+    def next(self) -> tuple[Groups, list[str]]:
+        """The groups to embed next with their texts: themes first, then issues, then records."""
+        segment = Segment.open(self._segment)
+        groups = np.flatnonzero(self._missing).astype(np.int32)
+        order = np.argsort(segment.column("what")[segment.first[groups]], kind="stable")[:PORTION]
+        chosen = groups[order]
+        texts = segment.documents["text"].take(segment.first[chosen].tolist()).to_pylist()
+        return chosen, texts
+
+    def keep(self, groups: Groups, vectors: Half) -> None:
+        """Write down the vectors of some groups."""
+        write_part(self._folder, groups, self._digests[groups], vectors)
+        self._missing[groups] = False
+
+    def merge(self) -> None:
+        """Make one file of all, once they are complete."""
+        names = parts_in(self._folder)
+        if len(names) < 2:
+            return
+        part = read_parts(self._folder, names, len(self._digests))
+        if part is None:
+            return
+        write_part(self._folder, part.groups, self._digests[part.groups], part.vectors)
+        for name in names:
+            (self._folder / name).unlink()

@@ -1,0 +1,111 @@
+"""What is shown of runs: a list, and the files that may be read of each.
+
+A file is opened below the folder's own descriptor and never through a symbolic link, by a name of a
+fixed list. A page is hostile until shown otherwise: whoever wrote a log wrote a part of it. So it
+is sent with headers that let it run nothing, load nothing and be framed by nobody.
+
+Invariant: no byte leaves a run's folder but those of FILES.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Generator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from serve.search.errors import DamagedRun, NoSuchReport
+
+PAGE = "report.html"
+FILES = {
+    PAGE: "text/html; charset=utf-8",
+    "report.md": "text/plain; charset=utf-8",
+    "report.json": "application/json",
+    "ledger.json": "application/json",
+    "timing.json": "application/json",
+    "evidence.csv": "text/csv; charset=utf-8",
+    "review.jsonl": "application/x-ndjson",
+    "failed.jsonl": "application/x-ndjson",
+    "rejected.jsonl": "application/x-ndjson",
+}
+"""What is served of a run, and as what. Not run.json, which tells of this machine's folders."""
+SHOWN = ("text/html; charset=utf-8", "text/plain; charset=utf-8", "application/json")
+"""What a browser may show; the rest it saves."""
+HEADERS = {
+    # Sandboxed, the page has no origin: it could not ask this gateway anything even by a script.
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "private, no-cache",
+}
+PIECE = 256 * 2**10
+"""Bytes of a file that are read at once."""
+
+
+def headers_of(name: str) -> dict[str, str]:
+    """The headers of the answer that a file of FILES is sent in."""
+    kind = FILES[name]
+    shown = "inline" if kind in SHOWN else "attachment"
+    return {**HEADERS, "content-type": kind, "content-disposition": f'{shown}; filename="{name}"'}
+
+
+def open_file(folder: str, name: str) -> BinaryIO:
+    """A file of a run. Raises NoSuchReport where it is none of FILES, or is not there."""
+    missing = NoSuchReport(f"This run has no file {name[:60]!r}; it may have: {', '.join(FILES)}.")
+    if name not in FILES:
+        raise missing
+    with suppress(OSError):
+        within = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            file = os.fdopen(os.open(name, flags, dir_fd=within), "rb", buffering=0)
+        finally:
+            os.close(within)
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return file
+        file.close()
+    raise missing
+
+
+def pieces(file: BinaryIO, size: int) -> Generator[bytes]:
+    """The first `size` bytes of a file, which is closed at the end."""
+    with file:
+        while size > 0 and (piece := file.read(min(PIECE, size))):
+            size -= len(piece)
+            yield piece
+
+
+def summary(folder: Path) -> dict[str, Any]:
+    """What a list shows of a run, out of its report.json. Raises DamagedRun."""
+    try:
+        with open_file(str(folder), "report.json") as file:
+            report = orjson.loads(file.read())
+        run, period, ledger = report["run"], report["period"], report["ledger"]
+        return {
+            "headline": str(report["headline"]),
+            "first": _text(period["first"]),
+            "last": _text(period["last"]),
+            "timezone": _text(period["timezone"]),
+            "language": _text(run["language"]),
+            "model": _text(run["model"]),
+            "finished": _text(run["finished"]),
+            "stopped": _text(run["stopped"]),
+            "records": int(ledger["records"]),
+            "themes": len(report["themes"]),
+        }
+    except NoSuchReport as error:
+        raise DamagedRun("report.json is missing, or is no plain file") from error
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise DamagedRun(f"report.json is no report: {str(error)[:100]}") from error
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

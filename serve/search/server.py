@@ -1,0 +1,191 @@
+"""Answers searches and hands out reports, from the newest index there is.
+
+Invariant: a query is answered from one snapshot from its beginning to its end; a tenant is told of
+its own runs and of everybody's, and of nothing else, by whatever name it asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from serve.embedder import EmbeddingModelError
+from serve.search.answers import shown
+from serve.search.catalog import FILE, Catalog, SkippedRun
+from serve.search.embedding import NOT_NOW, Encoder
+from serve.search.errors import NoMeaning, NoSuchReport
+from serve.search.query import Query, read_query
+from serve.search.reports import FILES, headers_of, open_file, pieces
+from serve.search.settings import EVERYBODY
+from serve.search.snapshot import Snapshot
+from serve.search.vectors import Half
+from serve.search.view import View
+
+LOOK_SECONDS = 1.0
+"""Between two looks whether there is a newer index."""
+MEANING_SHARE = 0.5
+"""Of a query's time, that its vector may take; then its words alone are searched."""
+RECENT = 256
+"""Queries whose vectors are remembered."""
+_LOG = logging.getLogger(__name__)
+
+
+class SearchServer:
+    """One replica. Belongs to the loop it is started on."""
+
+    def __init__(self, state: Path, encoder: Encoder) -> None:
+        self._state = state
+        self._encoder = encoder
+        self._snapshot = Snapshot(Catalog(encoder.model))
+        self._seen: tuple[int, int] | None = None
+        self._recent: OrderedDict[str, Half] = OrderedDict()
+        self._looking: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Read the index that there is, and look for newer ones."""
+        await self.refresh()
+        self._looking = asyncio.create_task(self._look())
+
+    async def aclose(self) -> None:
+        """Look no longer."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.wait([self._looking])
+        self._encoder.close()
+
+    async def refresh(self) -> None:
+        """Take the newest index, if it is not the one there is. One that cannot be read (any more)
+        is left, and the one before goes on to answer."""
+        try:
+            found = (self._state / FILE).stat()
+            seen = (found.st_mtime_ns, found.st_ino)
+            if seen == self._seen:
+                return
+            catalog = Catalog.read(self._state)
+            if catalog is not None and catalog.model == self._encoder.model:
+                self._snapshot = await asyncio.to_thread(
+                    Snapshot.load, self._state, catalog, self._snapshot
+                )
+            self._seen = seen
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            _LOG.warning("the new index cannot be read: %s", error)
+
+    async def search(self, tenant: str, body: Mapping[str, Any], seconds: float) -> bytes:
+        """The answer to a query, as JSON. Raises BadQuery and NoMeaning."""
+        query = read_query(body)
+        snapshot = self._snapshot
+        view = await asyncio.to_thread(snapshot.view, tenant)
+        vector, meaning = await self._vector(query, view, seconds * MEANING_SHARE)
+        hits = await asyncio.to_thread(_answer, view, query, vector)
+        return orjson.dumps(
+            {
+                "object": "search",
+                "query": query.text,
+                "mode": query.mode,
+                "meaning": meaning,
+                "hits": hits,
+                "searched": {
+                    "runs": len(view.runs),
+                    "documents": view.documents,
+                    "texts": sum(run.texts for run in view.runs),
+                    "embedded": sum(run.embedded for run in view.runs),
+                },
+                "skipped": len(_skipped(snapshot, tenant)),
+            }
+        )
+
+    async def reports(self, tenant: str) -> bytes:
+        """The runs that a tenant sees, newest first, as JSON."""
+        snapshot = self._snapshot
+        runs = sorted(
+            snapshot.runs_of(tenant),
+            key=lambda run: (run.report["finished"] or "", run.run.id),
+            reverse=True,
+        )
+        data = [
+            {
+                "object": "report",
+                "id": run.run.id,
+                "name": run.run.name,
+                **run.report,
+                "texts": run.texts,
+                "embedded": run.embedded,
+                "report": f"/v1/reports/{run.run.id}",
+                "files": [f"/v1/reports/{run.run.id}/{name}" for name in FILES],
+            }
+            for run in runs
+        ]
+        skipped = [
+            {"id": each.run.id, "name": each.run.name, "reason": each.reason}
+            for each in _skipped(snapshot, tenant)
+        ]
+        return orjson.dumps({"object": "list", "data": data, "skipped": skipped})
+
+    async def file(self, tenant: str, run: str, name: str) -> AsyncIterator[bytes]:
+        """A file of a run: first its headers as a JSON object, then its bytes. Raises
+        NoSuchReport."""
+        for known in self._snapshot.runs_of(tenant):
+            if known.run.id == run:
+                break
+        else:
+            raise NoSuchReport(f"There is no run {run[:60]!r} here: GET /v1/reports lists them.")
+        file = await asyncio.to_thread(open_file, known.run.path, name)
+        size = os.fstat(file.fileno()).st_size
+        reading = pieces(file, size)
+        try:
+            yield orjson.dumps({**headers_of(name), "content-length": str(size)})
+            while piece := await asyncio.to_thread(next, reading, b""):
+                yield piece
+        finally:
+            reading.close()
+            file.close()
+
+    def check_health(self) -> None:
+        """Raises where the replica does not look for newer indexes any more."""
+        if self._looking is not None and self._looking.done():
+            raise RuntimeError("the search does not look for new runs any more")
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            await self.refresh()
+
+    async def _vector(self, query: Query, view: View, seconds: float) -> tuple[Half | None, str]:
+        """The vector of a query, and what became of its meaning. Raises NoMeaning where it was
+        asked for nothing else."""
+        if query.mode == "words":
+            return None, "not_asked"
+        known = self._recent.get(query.text)
+        if known is not None:
+            self._recent.move_to_end(query.text)
+            return known, "used"
+        try:
+            vector = (await self._encoder.encode([query.text], seconds))[0]
+        except (*NOT_NOW, EmbeddingModelError) as error:
+            if query.mode == "meaning":
+                raise NoMeaning(
+                    "The embedding model does not answer now: search by words, or try again."
+                ) from error
+            _LOG.warning("a query is searched by its words alone: %s", error)
+            return None, "unavailable"
+        self._recent[query.text] = vector
+        if len(self._recent) > RECENT:
+            self._recent.popitem(last=False)
+        return vector, "used"
+
+
+def _answer(view: View, query: Query, vector: Half | None) -> list[dict[str, Any]]:
+    return shown(view, view.search(query, vector), query.text)
+
+
+def _skipped(snapshot: Snapshot, tenant: str) -> list[SkippedRun]:
+    return [each for each in snapshot.catalog.skipped if each.run.owner in (EVERYBODY, tenant)]

@@ -1,0 +1,84 @@
+"""The index as it was at one moment: what queries are answered from until the next one is loaded.
+
+Invariant: a snapshot never changes, and what it has open stays readable though it is removed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from serve.search.catalog import Catalog, IndexedRun
+from serve.search.graphs import Graph, fresh
+from serve.search.nearest import Nearest
+from serve.search.segment import Segment
+from serve.search.settings import EVERYBODY
+from serve.search.vectors import Part, folder_of, read_parts
+from serve.search.view import View
+
+
+@dataclass
+class Snapshot:
+    """What a catalog names, opened. `parts`: vectors that no graph has, by segment and files."""
+
+    catalog: Catalog
+    segments: dict[str, Segment] = field(default_factory=dict)
+    parts: dict[tuple[str, tuple[str, ...]], Part] = field(default_factory=dict)
+    graphs: dict[str, Graph] = field(default_factory=dict)
+    _views: dict[str, View] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, state: Path, catalog: Catalog, before: Snapshot | None = None) -> Snapshot:
+        """Open what `catalog` names, as far as it is not open in the one `before`. Raises OSError
+        and ValueError where something is not there (any more)."""
+        old = before or cls(catalog)
+        new = cls(catalog)
+        for saved in catalog.graphs:
+            known = old.graphs.get(saved.folder)
+            new.graphs[saved.folder] = known or Graph(state / "graphs" / saved.folder, saved)
+        covered = {name for saved in catalog.graphs for name in saved.segments}
+        for run in catalog.runs:
+            folder = state / "segments" / run.segment
+            new.segments[run.segment] = old.segments.get(run.segment) or Segment.open(folder)
+            if run.segment in covered or not run.parts:
+                continue
+            key = run.segment, run.parts
+            part = old.parts.get(key)
+            if part is None:
+                part = read_parts(folder_of(folder, catalog.model), run.parts, run.texts)
+            if part is not None:
+                new.parts[key] = part
+        return new
+
+    def runs_of(self, tenant: str) -> list[IndexedRun]:
+        """The runs that a tenant sees."""
+        return [run for run in self.catalog.runs if run.run.owner in (EVERYBODY, tenant)]
+
+    def view(self, tenant: str) -> View:
+        """All that a tenant sees."""
+        owners = {run.run.owner for run in self.catalog.runs}
+        name = tenant if tenant in owners else EVERYBODY
+        if name not in self._views:
+            self._views[name] = self._view(name)
+        return self._views[name]
+
+    def _view(self, tenant: str) -> View:
+        runs = self.runs_of(tenant)
+        pairs = [(run, self.segments[run.segment]) for run in runs]
+        offsets: dict[str, int] = {}
+        end = 0
+        for run, segment in pairs:
+            offsets[run.segment] = end
+            end += segment.groups
+        nearest: list[Nearest] = [
+            graph.nearest(offsets)
+            for graph in self.graphs.values()
+            if graph.saved.owner in (EVERYBODY, tenant)
+        ]
+        others = [
+            (offsets[run.segment], self.parts[run.segment, run.parts])
+            for run in runs
+            if (run.segment, run.parts) in self.parts
+        ]
+        rest = fresh(others)
+        return View(pairs, nearest if rest is None else [*nearest, rest])

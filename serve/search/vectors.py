@@ -1,0 +1,155 @@
+"""The vectors of a run's texts, kept in Parquet: what was embedded once is not embedded again.
+
+A text is known by its digest, and groups of documents with the same text share its vector. They are
+numbered by their digests in order, so that a text is looked up by bisection. A folder of vectors
+belongs to one model and grows by files that appear whole, with rows of (group, digest, vector).
+
+Invariant: a kept vector belongs to its digest and the folder's model; a file that cannot be read is
+as if it had never been there.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+DIGEST_BYTES = 16
+CLIPPED = 600
+"""Characters of a text that are embedded: such models read 512 tokens, which is as much Chinese.
+The bundled one reads more, at a cost that grows by the square (2,000 characters: 4.7 s of CPU, 600:
+1.0)."""
+
+Half = NDArray[np.float16]
+Digests = NDArray[np.void]
+"""One item of DIGEST_BYTES each."""
+Groups = NDArray[np.int32]
+Kind = f"S{DIGEST_BYTES}"
+"""Of NumPy, by which digests compare."""
+
+
+def clipped(text: str) -> str:
+    """The part of a text that is embedded."""
+    return text[:CLIPPED]
+
+
+def digest_of(text: str) -> bytes:
+    """What stands for a text."""
+    data = clipped(text).encode("utf-8", "surrogatepass")
+    return blake2b(data, digest_size=DIGEST_BYTES).digest()
+
+
+def folder_of(segment: Path, model: str) -> Path:
+    """Where the vectors of a segment by `model` are kept."""
+    return segment / f"vectors-{blake2b(model.encode(), digest_size=6).hexdigest()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Vectors of some groups: row i belongs to `groups[i]`."""
+
+    groups: Groups
+    vectors: Half
+
+
+def parts_in(folder: Path) -> list[str]:
+    """The names of the files of vectors in `folder`, sorted."""
+    try:
+        return sorted(name for name in os.listdir(folder) if name.endswith(".parquet"))
+    except FileNotFoundError:
+        return []
+
+
+def write_part(folder: Path, groups: Groups, digests: Digests, vectors: Half) -> None:
+    """Keep vectors in a file of their own, which appears whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    length = vectors.shape[1]
+    flat = pa.array(np.ascontiguousarray(vectors).reshape(-1))
+    table = pa.table(
+        {
+            "group": pa.array(groups, pa.int32()),
+            "digest": pa.array(_as_bytes(digests), pa.binary(DIGEST_BYTES)),
+            "vector": pa.FixedSizeListArray.from_arrays(flat, length),
+        }
+    )
+    name = uuid.uuid4().hex
+    hidden = folder / f".{name}.part"
+    pq.write_table(table, hidden, compression="zstd")
+    os.replace(hidden, folder / f"{name}.parquet")
+
+
+def _as_bytes(digests: Digests) -> list[bytes]:
+    """Each in its full length: NumPy's items lose the zeros at their end."""
+    data = np.ascontiguousarray(digests).tobytes()
+    return [data[start : start + DIGEST_BYTES] for start in range(0, len(data), DIGEST_BYTES)]
+
+
+def read_part(file: Path) -> Part:
+    """Raises OSError, and pa.ArrowInvalid for what is no such file."""
+    table = pq.read_table(file, columns=["group", "vector"]).combine_chunks()
+    if table.num_rows == 0:
+        raise pa.ArrowInvalid(f"{file} holds no vectors")
+    groups = table["group"].to_numpy().astype(np.int32)
+    column = table["vector"].combine_chunks()
+    flat = (column.chunk(0) if isinstance(column, pa.ChunkedArray) else column).flatten()
+    return Part(groups, flat.to_numpy().astype(np.float16).reshape(len(groups), -1))
+
+
+def read_parts(folder: Path, names: Sequence[str], most: int) -> Part | None:
+    """All vectors in files of `folder`, of each group below `most` one, in the order of the groups;
+    None: there are none. Raises FileNotFoundError for a file that is not there."""
+    parts = []
+    for name in names:
+        try:
+            parts.append(read_part(folder / name))
+        except FileNotFoundError:
+            raise
+        except (OSError, pa.ArrowInvalid, ValueError):
+            continue
+    lengths = {part.vectors.shape[1] for part in parts}
+    if len(lengths) != 1:
+        return None
+    groups, first = np.unique(np.concatenate([part.groups for part in parts]), return_index=True)
+    sane = (groups >= 0) & (groups < most)
+    vectors = np.concatenate([part.vectors for part in parts])[first[sane]]
+    return Part(groups[sane].astype(np.int32), vectors)
+
+
+def groups_in(folder: Path, names: Sequence[str], most: int) -> Groups:
+    """The groups below `most` whose vectors are in files of `folder`."""
+    found = [np.empty(0, dtype=np.int32)]
+    for name in names:
+        try:
+            found.append(pq.read_table(folder / name, columns=["group"])["group"].to_numpy())
+        except (OSError, pa.ArrowInvalid):
+            continue
+    groups = np.unique(np.concatenate(found))
+    return groups[(groups >= 0) & (groups < most)].astype(np.int32)
+
+
+def count_vectors(folder: Path, names: Sequence[str], most: int) -> int:
+    """How many vectors files of `folder` hold, by what they say of themselves; at most `most`."""
+    count = 0
+    for name in names:
+        try:
+            count += pq.read_metadata(folder / name).num_rows
+        except (OSError, pa.ArrowInvalid):
+            continue
+    return min(count, most)
+
+
+def find(known: Digests, wanted: Digests) -> NDArray[np.intp]:
+    """Where in `known`, which is sorted, each of `wanted` is; -1: nowhere."""
+    if len(known) == 0:
+        return np.full(len(wanted), -1, dtype=np.intp)
+    at = np.searchsorted(known, wanted)
+    at[at == len(known)] = 0
+    return np.where(known[at] == wanted, at, -1)
