@@ -89,7 +89,9 @@ class Schedule(Generic[S]):
         self._recover()
         copies = list(self._without_ended())
         writing = any(each.computed >= each.prompt for each in self.running)
-        budget = self._chunk if writing else self._chunk * ALONE
+        # After memory ran out, no more than was found to fit.
+        alone = not writing and self._chunk == self._most_chunk
+        budget = self._chunk * ALONE if alone else self._chunk
         works = []
         for slot, stream in enumerate(self.running):
             works.append(_work(slot, stream, max(1, budget)))

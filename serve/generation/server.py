@@ -194,7 +194,7 @@ class _Call:
                     self._stream = await self._server.prepare(self.asked)
                 pieces = self._server.begin(self._stream)
                 started = False
-                while self._stream.finish is None or not pieces.empty():
+                while True:
                     async with asyncio.timeout_at(deadline):
                         piece = await pieces.get()
                     if piece.error is not None:
