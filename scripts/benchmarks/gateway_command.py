@@ -40,7 +40,10 @@ def provider_section(base_url: str, models: tuple[str, ...], **more: Any) -> dic
 
 
 def write_configuration(
-    folder: Path, provider: Mapping[str, Any], serve: Mapping[str, Any]
+    folder: Path,
+    provider: Mapping[str, Any],
+    serve: Mapping[str, Any],
+    models: Mapping[str, Any] | None = None,
 ) -> tuple[Path, str]:
     """fupan.yaml with keys that have limits which are never reached; the file and the key."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -56,9 +59,8 @@ def write_configuration(
     keys, config = folder / "keys.yaml", folder / "fupan.yaml"
     keys.write_text(yaml.safe_dump([record]))
     section = {"keys": str(keys), "state": str(folder / "state"), **serve}
-    config.write_text(
-        yaml.safe_dump({"providers": {PROVIDER: dict(provider)}, "serve": section}, sort_keys=False)
-    )
+    sections = {"providers": {PROVIDER: dict(provider)}, "models": dict(models or {})}
+    config.write_text(yaml.safe_dump({**sections, "serve": section}, sort_keys=False))
     return config, key
 
 
@@ -66,9 +68,13 @@ class Gateway:
     """A context manager: `fupan serve` on a free loopback port."""
 
     def __init__(
-        self, folder: Path, provider: Mapping[str, Any], serve: Mapping[str, Any] | None = None
+        self,
+        folder: Path,
+        provider: Mapping[str, Any],
+        serve: Mapping[str, Any] | None = None,
+        models: Mapping[str, Any] | None = None,
     ) -> None:
-        self.config, self.key = write_configuration(folder, provider, serve or {})
+        self.config, self.key = write_configuration(folder, provider, serve or {}, models)
         port = free_port()
         self._log = folder / "serve.log"
         self._command = Command(

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
+import ray
 from pydantic import TypeAdapter
 from ray import serve as ray_serve
 
@@ -64,6 +66,9 @@ class ModelReplica:
             for name, model, _ in served(models)
             if isinstance(model, EmbedderSettings)
         }
+        if not ray.get_gpu_ids():
+            # Ray leaves all of a node's GPUs to be seen by who asked for none.
+            os.environ["CUDA_VISIBLE_DEVICES"] = ""
         self._servers: _Servers = (
             Pool(entry, load) if isinstance(entry, PoolSettings) else _One(self._name, entry, load)
         )

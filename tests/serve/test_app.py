@@ -17,6 +17,8 @@ from job.commands.serve_command import gateway_settings
 from serve import app
 from serve.app import APPLICATION, ASIDE, DEPLOYMENT, LONGER, application, build, read_settings
 from serve.gateway.settings import GatewaySettings
+from serve.models.app import build as build_model
+from serve.models.calls import APPLICATION as MODEL_APPLICATION
 
 SERVE = Path(app.__file__).parent
 PROVIDERS = {
@@ -42,9 +44,15 @@ def config_file(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["development.yaml", "production.yaml"])
 def test_the_config_files_are_what_serve_reads(name: str) -> None:
     read = ServeDeploySchema.model_validate(config_file(name))
-    assert [each.name for each in read.applications] == [APPLICATION]
-    assert read.applications[0].import_path == f"{app.__name__}:{build.__name__}"
-    assert all(each.name == DEPLOYMENT for each in read.applications[0].deployments)
+    gateway, *models = read.applications
+    assert gateway.name == APPLICATION
+    assert gateway.import_path == f"{app.__name__}:{build.__name__}"
+    assert all(each.name == DEPLOYMENT for each in gateway.deployments)
+    for model in models:
+        assert model.name == MODEL_APPLICATION.format(model.args["model"])
+        assert model.import_path == f"{build_model.__module__}:{build_model.__name__}"
+        assert model.args["model"] in read_settings(gateway.args).models
+        assert model.route_prefix is None
 
 
 def test_production_scales_as_the_command_does() -> None:

@@ -34,28 +34,33 @@ POOL = {"one": {"generator": "tiny"}, "two": {"generator": "tiny"}, "gone": {"em
 SETTINGS = GatewaySettings.model_validate(
     {
         "models": {
-            "writer": {"generator": "tiny", "replicas": 2},
-            "single": {"generator": "tiny", "queue": 1},
-            "broken": {"embedder": "missing"},
-            "rare": {"pool": POOL, "loaded": 1},
-            "sleepy": {"embedder": "tiny", "idle_to_zero": 2},
+            "writer": {"generator": "tiny", "replicas": 2, "gpus": 0.25},
+            "single": {"generator": "tiny", "queue": 1, "gpus": 0},
+            "broken": {"embedder": "missing", "gpus": 0},
+            "rare": {"pool": POOL, "loaded": 1, "gpus": 0},
+            "sleepy": {"embedder": "tiny", "gpus": 0, "idle_to_zero": 2},
         }
     }
 )
-OFTEN = {"RAY_SERVE_HANDLE_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "0.5"}
-"""How busy models are, in seconds; by default 10."""
+ENVIRONMENT = {
+    # How often it is said how busy models are, in seconds; by default 10.
+    "RAY_SERVE_HANDLE_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "0.5",
+    # On a busy machine Ray's own 30 are not enough.
+    "RAY_raylet_start_wait_time_s": "120",
+}
 
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    """Of a gateway with the models beside it, all of which are loaded that can be."""
+    """Of a gateway with the models beside it, all of which are loaded that can be, in a cluster
+    that is told that it has a GPU."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in OFTEN.items():
+        for name, value in ENVIRONMENT.items():
             patch.setenv(name, value)
-        ray.init(address="local", namespace="fupan", num_cpus=2, log_to_driver=False)
+        ray.init(address="local", namespace="fupan", num_cpus=2, num_gpus=1, log_to_driver=False)
         try:
             ray_serve.start(http_options={"host": "127.0.0.1", "port": port})
             placements = {name: placement(entry) for name, entry in SETTINGS.models.items()}
@@ -161,6 +166,12 @@ def test_a_model_that_cannot_be_loaded_takes_no_other_along(url: str) -> None:
         client(url).embeddings.create(model="broken", input="hello")
     assert caught.value.status_code == 503
     assert ask(url, "writer", "still here").choices[0].message.content == "still here"
+
+
+def test_replicas_share_a_gpu_and_who_asked_for_none_sees_none(url: str) -> None:
+    assert ask(url, "writer", "hello").gpus == "0"
+    assert ask(url, "single", "hello").gpus == ""
+    assert ray.available_resources()["GPU"] == 0.5
 
 
 def test_models_of_a_pool_are_loaded_when_they_are_asked_for(url: str) -> None:

@@ -8,6 +8,7 @@ is said first decides: `hold` is answered when somebody says so, `wait SECONDS` 
 from __future__ import annotations
 
 import asyncio
+import os
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
@@ -87,6 +88,7 @@ class TinyServer:
         message = {"role": "assistant", "content": " ".join(words)}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         shown = {"id": "c", "object": "chat.completion", "system_fingerprint": self._id}
+        shown["gpus"] = os.environ.get("CUDA_VISIBLE_DEVICES", "all")
         return orjson.dumps({**shown, "choices": [choice], "usage": _usage(words)})
 
     async def _obey(self, words: list[str], place: int) -> None:
