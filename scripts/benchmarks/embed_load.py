@@ -1,0 +1,98 @@
+"""Clients of /v1/embeddings, and the same work in one process.
+
+Invariant: all texts of a round are sent once, and a round with an answer that is none fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import aiohttp
+import orjson
+
+from scripts.benchmarks.gateway_load import cpu_seconds, spent
+
+_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One turn of one contestant. `texts`: a second; `p50`, `p99`: milliseconds of a request;
+    `cpu`: milliseconds of processor time a text, of all processes that serve."""
+
+    texts: float
+    p50: float
+    p99: float
+    cpu: float
+
+
+def alone(encode: Callable[[list[str]], object], requests: Sequence[Sequence[str]]) -> Round:
+    """One request after the other in this process."""
+    took = []
+    cpu, began = time.process_time(), time.perf_counter()
+    for texts in requests:
+        since = time.perf_counter()
+        encode(list(texts))
+        took.append(time.perf_counter() - since)
+    seconds = time.perf_counter() - began
+    return _round(requests, seconds, took, time.process_time() - cpu)
+
+
+def over_http(
+    url: str, model: str, root: int, clients: int, requests: Sequence[Sequence[str]]
+) -> Round:
+    """So many clients at once, each asking again as soon as it is answered; `root`: the process
+    whose tree serves. Raises RuntimeError for an answer that is none."""
+    before = cpu_seconds(root)
+    took, seconds = asyncio.run(_insist(url, model, clients, requests))
+    cpu = sum(spent(before, cpu_seconds(root)).values())
+    return _round(requests, seconds, took, cpu)
+
+
+def median(rounds: Sequence[Round]) -> Round:
+    """Of each figure on its own. Raises StatisticsError for none."""
+    return Round(
+        *(
+            float(statistics.median([getattr(one, name) for one in rounds]))
+            for name in ("texts", "p50", "p99", "cpu")
+        )
+    )
+
+
+async def _insist(
+    url: str, model: str, clients: int, requests: Sequence[Sequence[str]]
+) -> tuple[list[float], float]:
+    waiting = iter(requests)
+    took: list[float] = []
+    timeout = aiohttp.ClientTimeout(total=_SECONDS)
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+
+        async def one() -> None:
+            for texts in waiting:
+                given = list(texts) if len(texts) > 1 else texts[0]
+                body = orjson.dumps({"model": model, "input": given, "truncate": True})
+                since = time.perf_counter()
+                async with session.post(
+                    url, data=body, headers={"content-type": "application/json"}
+                ) as answer:
+                    content = await answer.read()
+                took.append(time.perf_counter() - since)
+                if answer.status != 200 or content.count(b'"embedding":') < len(texts):
+                    raise RuntimeError(f"{url}: {answer.status} {content[:500]!r}")
+
+        began = time.perf_counter()
+        await asyncio.gather(*(one() for _ in range(clients)))
+        return took, time.perf_counter() - began
+
+
+def _round(
+    requests: Sequence[Sequence[str]], seconds: float, took: Sequence[float], cpu: float
+) -> Round:
+    texts = sum(map(len, requests))
+    ordered = sorted(took)
+    p50, p99 = (ordered[min(len(ordered) - 1, int(s * len(ordered)))] * 1e3 for s in (0.5, 0.99))
+    return Round(texts / seconds, p50, p99, cpu * 1e3 / texts)

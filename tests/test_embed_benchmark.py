@@ -1,0 +1,67 @@
+"""The parts of `scripts/bench embed`: what it sends, counts and holds against each other."""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+
+import pytest
+from aiohttp import web
+
+from scripts.benchmarks.embed import ALONE, MANY, OWN, PLAIN, SINGLE, bars
+from scripts.benchmarks.embed_load import Round, alone, median, over_http
+from scripts.benchmarks.embed_texts import pieces, requests
+from tests.serving import serving
+
+
+def test_no_two_texts_are_equal_and_they_are_the_same_every_time() -> None:
+    texts = list(islice(pieces(1), 300))
+    assert len(set(texts)) == 300
+    assert texts == list(islice(pieces(1), 300))
+    lengths = sorted(map(len, texts))
+    assert lengths[0] < 40
+    assert lengths[-1] > 350
+
+
+def test_all_texts_are_sent_once_and_counted() -> None:
+    seen: list[str] = []
+
+    async def embeddings(request: web.Request) -> web.Response:
+        given = (await request.json())["input"]
+        texts = [given] if isinstance(given, str) else given
+        seen.extend(texts)
+        return web.json_response({"data": [{"embedding": [1.0]} for _ in texts]})
+
+    application = web.Application()
+    application.router.add_post("/v1/embeddings", embeddings)
+    texts = list(islice(pieces(2), 25))
+    with serving(application) as url:
+        one = over_http(f"{url}/v1/embeddings", "m", os.getpid(), 3, requests(texts, 4))
+        with pytest.raises(RuntimeError, match="404"):
+            over_http(f"{url}/elsewhere", "m", os.getpid(), 3, requests(texts, 1))
+    assert sorted(seen) == sorted(texts)
+    assert one.texts > 0
+    assert 0 < one.p50 <= one.p99
+
+
+def test_the_median_is_of_each_figure() -> None:
+    rounds = [Round(1, 5, 9, 2), Round(3, 4, 7, 1), Round(2, 6, 8, 3)]
+    assert median(rounds) == Round(2, 5, 8, 2)
+    assert alone(lambda texts: texts, [["a", "b"], ["c"]]).texts > 0
+
+
+def test_the_bars_hold_from_their_shares_on() -> None:
+    speeds = {ALONE: (100.0, 100.0), PLAIN: (40.0, 40.0), OWN: (90.0, 80.0)}
+    medians = {
+        (name, size): Round(of[place], 1, 1, 1)
+        for name, of in speeds.items()
+        for place, size in enumerate((MANY, SINGLE))
+    }
+    held = bars("minilm", medians)
+    assert [(bar.value, bar.limit) for bar in held] == [
+        (0.9, 0.9),
+        (2.25, 2.0),
+        (0.8, 0.8),
+        (2.0, 1.6),
+    ]
+    assert all(bar.holds for bar in held)
