@@ -9,16 +9,15 @@ clusters with words of one text.
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -88,13 +87,11 @@ def run(args: argparse.Namespace) -> int:
     recalls = {
         name: _asked(view, made, queries, name, dict(given)) for name, given in FILTERS.items()
     }
-    with ProcessPoolExecutor(1, get_context("spawn")) as replica:
-        own, pages = replica.submit(_memory, args.folder, catalog, queries).result()
-    print(
-        f"memory of a replica: {own / 1e9:.2f} GB of its own and {pages / 1e9:.2f} GB of pages of "
-        "files, which the replicas of a node share and which are given back when memory is short; "
-        f"on disk {_on_disk(args.folder) / 1e9:.2f} GB"
+    catalog.write(args.folder)
+    subprocess.run(
+        [sys.executable, "-m", "scripts.benchmarks.search_memory", str(args.folder)], check=True
     )
+    print(f"on disk: {_on_disk(args.folder) / 1e9:.2f} GB")
     least = min(recalls.values())
     return verdict([Bar("recall@10, the worst filter", least, ">=", LEAST_RECALL)])
 
@@ -254,19 +251,6 @@ def _right(
             best[at] += [(float(row[n]), number, int(documents[n])) for n in top]
     for each in best:
         yield [(run, document) for _, run, document in sorted(each, reverse=True)[:10]]
-
-
-def _memory(state: Path, catalog: Catalog, queries: list[tuple[str, Half]]) -> tuple[int, int]:
-    """Bytes that a process takes more when it has opened the index and answered `queries`, each
-    with no filter and with one: of its own, and of pages of files."""
-    before = psutil.Process().memory_info()
-    view = Snapshot.load(state, catalog).view(EVERYBODY)
-    for text, vector in queries:
-        view.search(read_query({"query": text}), vector)
-        view.search(read_query({"query": text, "severity": "critical"}), vector)
-    after = psutil.Process().memory_info()
-    pages = after.shared - before.shared
-    return after.rss - before.rss - pages, pages
 
 
 def _on_disk(folder: Path) -> int:
