@@ -26,7 +26,7 @@ from job.estimates.keep_around import keep_around
 from job.finish import finish_results, write_outcomes
 from job.fold.folding import start_shards
 from job.fold.join import join_members
-from job.history.baseline import check_baseline, earlier_themes, keep_baseline
+from job.history.baseline import EarlierRuns, earlier_runs, keep_baseline
 from job.intake import Intake
 from job.lines import LineFinder
 from job.naming.calls import NamingCalls
@@ -45,7 +45,7 @@ from job.spend.spending import check_journal, make_purse
 from job.storage.hold import Check
 from job.storage.place import Place
 from job.themes.grouping import group_issues, name_groups
-from job.themes.table import write_themes
+from job.themes.table import read_themes, write_themes
 from job.timing import Stations
 from job.trial.canary import Canary, NoVerdict, kept_canary, send_canary
 from job.watched import look, watched
@@ -90,7 +90,7 @@ def run_job(settings: Settings, console: Console, quiet: bool) -> Finished:
         still_held = stack.enter_context(folder.locked())
         stack.enter_context(watcher.watching())
         with stations.station("plan"):
-            check_baseline(settings.baseline, folder.root)
+            earlier = earlier_runs(settings.baseline, folder.root)
             plan = plan_run(settings, keep=True)
             folder.begin(identity(settings, plan), settings.overwrite, settings.fresh)
             check_answers(settings)
@@ -98,7 +98,8 @@ def run_job(settings: Settings, console: Console, quiet: bool) -> Finished:
         with stations.station("start_ray"):
             stack.enter_context(cluster())
             check_reach(folder, [file.location for file in plan.files], settings.provider)
-        run = _Run(settings, plan, folder, stations, watcher, still_held, datetime.now(UTC))
+        now = datetime.now(UTC)
+        run = _Run(settings, plan, folder, earlier, stations, watcher, still_held, now)
         finished = run.carry_out()
         folder.finish()
     return finished
@@ -106,11 +107,13 @@ def run_job(settings: Settings, console: Console, quiet: bool) -> Finished:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run whose folder is held and whose cluster is there. `started`: when that was."""
+    """A run whose folder is held and whose cluster is there. `earlier`: what it is compared with;
+    `started`: when the cluster was there."""
 
     settings: Settings
     plan: RunPlan
     folder: RunFolder
+    earlier: EarlierRuns | None
     stations: Stations
     watcher: Watcher
     still_held: Check
@@ -195,8 +198,11 @@ class _Run:
             unfinished = [*written, *join_members(folder)]
         with station("themes"):
             kept = settings.store if settings.provider is not None else None
-            earlier = earlier_themes(settings.baseline, folder.root)
-            grouped = group_issues(unfinished, earlier, kept=kept)
+            if self.earlier is None:
+                before = read_themes(folder.root / "themes.parquet")  # if it was made before
+            else:
+                before = self.earlier.themes()
+            grouped = group_issues(unfinished, before, kept=kept)
         with station("results"):
             tally = finish_results(folder, unfinished, grouped.index)
             write_outcomes(folder)
@@ -207,11 +213,11 @@ class _Run:
         return naming
 
     def _report(self) -> dict[str, Any]:
-        root, baseline = self.folder.root, self.settings.baseline
+        root = self.folder.root
         with self.stations.station("report"):
-            if baseline is None:
+            if self.earlier is None:
                 keep_baseline(root, None)
-            return write_report(root, LineFinder(self.plan.places), baseline)
+            return write_report(root, LineFinder(self.plan.places), self.earlier)
 
     def _remember(self, analyst: AnalyseSettings | str, asked: Asked, account: Account) -> None:
         """Keep what this run took, for the deadlines and plans of later ones."""

@@ -31,7 +31,7 @@ def report(
     \b
         fupan report retro/2026-03-14 --baseline retro/2026-03-13
     """
-    from job.history.baseline import check_baseline
+    from job.history.baseline import earlier_runs
     from job.lines import LineFinder
     from job.report import write_report
     from job.storage.hold import hold
@@ -45,11 +45,11 @@ def report(
         raise UsageError(f"cannot read {root}: {store_words(error) or error}") from error
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise UsageError(f"{root / 'run.json'} was not written by a run") from error
-    check_baseline(baseline, root)
+    earlier = earlier_runs(baseline, root)
     if known is not None and not Path(known).is_file():
         raise UsageError(f"--known {known}: no such file")
     with hold(root):
-        made = write_report(root, LineFinder(inputs), baseline, Path(known) if known else None)
+        made = write_report(root, LineFinder(inputs), earlier, Path(known) if known else None)
     if json:
         sys.stdout.write(orjson.dumps(made).decode() + "\n")
     elif not quiet:

@@ -11,6 +11,7 @@ import posixpath
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import orjson
@@ -50,54 +51,60 @@ class _Finished:
     table: Place
 
 
-def check_baseline(asked: str | None, root: Place) -> None:
-    """See that `--baseline` names a finished run other than `root`. Raises UsageError if not."""
-    if asked not in (None, AUTO):
-        _named(str(asked), root)
+class EarlierRuns:
+    """The runs that the one in `root` is compared with; of each the report is read once, of "auto"
+    when it is first asked for."""
+
+    def __init__(self, asked: str, root: Place) -> None:
+        """`asked`: the folder of a run, or "auto". Raises UsageError where it is no folder of a
+        finished run other than `root`."""
+        self._root = root
+        self._mode: Mode = "auto" if asked == AUTO else "run"
+        self._named = None if asked == AUTO else _named(asked, root)
+
+    @cached_property
+    def _found(self) -> list[_Finished]:
+        """The latest first."""
+        return _beside(self._root) if self._named is None else [self._named]
+
+    def themes(self) -> list[EarlierTheme]:
+        """The themes whose ids the run goes on with, each as the latest run has it: those of the
+        run it is compared with, of "auto" those of the last runs beside it, of whatever day."""
+        themes: dict[str, EarlierTheme] = {}
+        for found in self._found[:RUNS]:
+            for theme in read_themes(found.table):
+                themes.setdefault(theme.id, theme)
+        return list(themes.values())
+
+    def baseline(self, facts: Mapping[str, Any], day: str | None) -> Baseline:
+        """What the run is compared with when it is finished (`facts`: its run.json). Of "auto", the
+        runs beside it of no later day, back to the first with another model or other instructions.
+        """
+        mode = self._mode
+        if facts["stopped"]:
+            return Baseline(mode, (), "partial_now")
+        used: list[_Finished] = []
+        for found in self._found:
+            if mode == "auto" and _later(found.run.day, day):
+                continue
+            reason = why_not_comparable(facts, found.facts)
+            if reason == "partial" and mode == "auto":
+                continue
+            if reason is not None:
+                if not used:
+                    return Baseline(mode, (replace(found.run, themes=()),), reason)
+                break
+            used.append(found)
+            if len(used) == RUNS:
+                break
+        if not used:
+            return Baseline(mode, (), "none_found")
+        return _compared(mode, self._root, used)
 
 
-def earlier_themes(asked: str | None, root: Place) -> list[EarlierTheme]:
-    """The themes whose ids the run in `root` goes on with, each as the latest run has it: those of
-    the run it is compared with, of "auto" those of the last runs beside it, of whatever day; else
-    its own, if it was made before."""
-    if asked is None:
-        return read_themes(root / "themes.parquet")
-    runs = [_named(asked, root)] if asked != AUTO else _beside(root)[:RUNS]
-    themes: dict[str, EarlierTheme] = {}
-    for found in runs:
-        for theme in read_themes(found.table):
-            themes.setdefault(theme.id, theme)
-    return list(themes.values())
-
-
-def find_baseline(asked: str, root: Place, facts: Mapping[str, Any], day: str | None) -> Baseline:
-    """What the finished run in `root` (`facts`: its run.json) is compared with. Of `auto`, the runs
-    beside it of no later day, back to the first with another model or other instructions.
-
-    Raises UsageError where `asked` names no finished run.
-    """
-    mode: Mode = "auto" if asked == AUTO else "run"
-    if mode == "auto":
-        candidates = [run for run in _beside(root) if not _later(run.run.day, day)]
-    else:
-        candidates = [_named(asked, root)]
-    if facts["stopped"]:
-        return Baseline(mode, (), "partial_now")
-    used: list[_Finished] = []
-    for found in candidates:
-        reason = why_not_comparable(facts, found.facts)
-        if reason == "partial" and mode == "auto":
-            continue
-        if reason is not None:
-            if not used:
-                return Baseline(mode, (replace(found.run, themes=()),), reason)
-            break
-        used.append(found)
-        if len(used) == RUNS:
-            break
-    if not used:
-        return Baseline(mode, (), "none_found")
-    return _compared(mode, root, used)
+def earlier_runs(asked: str | None, root: Place) -> EarlierRuns | None:
+    """What `--baseline` asks for; None: nothing. Raises UsageError, see `EarlierRuns`."""
+    return None if asked is None else EarlierRuns(asked, root)
 
 
 def _compared(mode: Mode, root: Place, used: Sequence[_Finished]) -> Baseline:

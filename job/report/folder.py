@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from job.errors import InputError, UsageError
-from job.history.baseline import find_baseline, keep_baseline, kept_baseline
+from job.history.baseline import EarlierRuns, keep_baseline, kept_baseline
 from job.history.known import load_known
 from job.reduce.again import COLUMNS as AGAIN_COLUMNS
 from job.reduce.again import Seen, Wanted, look_again, wanted
@@ -51,16 +51,16 @@ EXAMPLES = 3
 def write_report(
     out: Place,
     line_of: LineOf | None = None,
-    baseline: str | None = None,
+    earlier: EarlierRuns | None = None,
     known: Path | None = None,
 ) -> dict[str, Any]:
     """Make report.json, report.md, report.html and evidence.csv of the run in `out`.
 
-    `line_of(source, position)` finds the line of a piece of evidence. `baseline`: what to compare
-    with, a folder or "auto"; None: what it was compared with before. `known`: the file of known
-    problems; None: the one that the run was given. Returns the report. Raises InputError where
-    `out` lacks a file of a run, LedgerError where its files contradict each other, UsageError for
-    a baseline or a file of known problems that is none.
+    `line_of(source, position)` finds the line of a piece of evidence. `earlier`: what to compare
+    with; None: what it was compared with before. `known`: the file of known problems; None: the one
+    that the run was given. Returns the report. Raises InputError where `out` lacks a file of a run,
+    LedgerError where its files contradict each other, UsageError for a file of known problems that
+    is none.
     """
     run, ledger, timing = (_json(out / f"{name}.json") for name in ("run", "ledger", "timing"))
     themes = _themes(out / "themes.parquet")
@@ -68,9 +68,9 @@ def write_report(
     totals = _totals(out)
     if known is not None:
         run["known"] = str(known)
-    if baseline is not None:
+    if earlier is not None:
         day = run_day(run, totals, ZoneInfo(run["timezone"]))
-        keep_baseline(out, find_baseline(baseline, out, run, day))
+        keep_baseline(out, earlier.baseline(run, day))
     report = make_report(
         totals,
         themes,

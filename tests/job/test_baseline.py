@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from job.cli import app
 from job.errors import UsageError
-from job.history.baseline import KEPT, check_baseline
+from job.history.baseline import KEPT, EarlierRuns, earlier_runs
 from job.records import Result
 from job.reduce.counting import reduce_results
 from job.report import make_report, write_report
@@ -44,7 +44,8 @@ def a_day(out: Path, day: int, counts: dict[str, int], **run: Any) -> Path:
 
 
 def compared(out: Path, baseline: str) -> dict[str, Any]:
-    report = orjson.loads(orjson.dumps(write_report(Place.of(out), baseline=baseline)))
+    root = Place.of(out)
+    report = orjson.loads(orjson.dumps(write_report(root, earlier=EarlierRuns(baseline, root))))
     VALIDATOR.validate(report)
     return dict(report)
 
@@ -191,11 +192,23 @@ def test_without_a_baseline_nothing_is_compared(tmp_path: Path) -> None:
 
 def test_what_is_no_earlier_run_is_said_before_anything_is_done(tmp_path: Path) -> None:
     out = Place.of(finished(tmp_path / "mon", 0, {"pay": 10}))
-    check_baseline(None, out)
-    check_baseline("auto", out)
+    assert earlier_runs(None, out) is None
+    assert earlier_runs("auto", out) is not None
     for named, said in ((str(tmp_path), "finished run"), (str(out), "own folder")):
         with pytest.raises(UsageError, match=said):
-            check_baseline(named, out)
+            earlier_runs(named, out)
+
+
+def test_an_earlier_run_that_is_removed_meanwhile_is_compared_with_all_the_same(
+    tmp_path: Path,
+) -> None:
+    before = finished(tmp_path / "mon", 0, {"pay": 10})
+    root = Place.of(a_day(tmp_path / "tue", 1, {"pay": 30}))
+    runs = EarlierRuns("auto", root)
+    runs.themes()
+    (before / "report.json").unlink()
+    report = write_report(root, earlier=runs)
+    assert report["comparison"]["comparable"]
 
 
 def test_the_report_command_compares_anew(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from job.history.baseline import check_baseline
+from job.history.baseline import EarlierRuns
 from job.report import write_report
 from job.storage.place import Place
 from tests.job.report_run import problem, theme, write_run
@@ -50,7 +50,6 @@ def test_an_earlier_run_is_compared_with(tmp_path: Path) -> None:
     del report["method"]["own_instructions"]
     (before / "report.json").write_bytes(orjson.dumps(report))
     now = Place.of(write_run(tmp_path / "now", [problem(3)], [theme()]))
-    check_baseline(str(before), now)
-    compared = write_report(now, baseline=str(before))["comparison"]
+    compared = write_report(now, earlier=EarlierRuns(str(before), now))["comparison"]
     assert compared["comparable"]
     assert compared["runs"][0]["records"] == 2

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from job.history.baseline import EarlierRuns
 from job.records import Result
 from job.report import write_report
 from job.report.view import View
@@ -90,7 +91,8 @@ def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     before = finished(folder / "mon", 0, {"pay": 10, "mail": 4}, language=request.param)
     (folder / "known.yaml").write_text("disk: {muted_until: 2026-04-01}\n")
     out = a_busy_day(folder / "tue", language=request.param)
-    return write_report(Place.of(out), None, str(before), folder / "known.yaml")
+    root = Place.of(out)
+    return write_report(root, None, EarlierRuns(str(before), root), folder / "known.yaml")
 
 
 def test_numbers_of_the_first_screen(report: Any) -> None:
