@@ -29,7 +29,7 @@ def check(
 
     Says also what it takes (JSON modes, names of limits, temperature) and what it allows (rates,
     context, models). Sends one request to the model, and one more for each feature that is refused:
-    at most 6.
+    at most 6; as many to each where several models share the records (--model SMALL,LARGE).
 
     Exit codes: 0 it answers, 2 URL, model or key are wrong, 1 it fails or is busy.
     """

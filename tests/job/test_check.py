@@ -65,6 +65,22 @@ def test_what_is_refused_is_found_out_in_a_handful_of_requests() -> None:
     assert (found["json"], found["output_limit"], found["temperature"]) == ("words", "none", False)
 
 
+def test_each_of_several_models_is_asked() -> None:
+    with provider(models=("small", "large")) as server:
+        ended = check(server.base_url, "--json", model="small,large")
+        assert server.stats()["requests"] == 2
+        found = orjson.loads(ended.stdout)
+        assert (ended.exit_code, found["model"], found["requests"]) == (0, "large", 2)
+        assert [(one["model"], one["answers"]) for one in found["other_models"]] == [
+            ("small", True)
+        ]
+        ended = check(server.base_url, model="smal,large")
+    assert ended.exit_code == 2
+    said = ended.stdout.splitlines()
+    assert said[2].startswith("answers     yes")
+    assert said[said.index("model       smal, which is cheaper") + 1].startswith("answers     no")
+
+
 def test_requests_at_once_are_sent_only_where_they_are_asked_for() -> None:
     with provider(rpm=60, request_burst=4, time_scale=2.0) as server:
         found = checked(server.base_url, "--together", "8")
