@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -33,9 +35,21 @@ def empty(server: RedisServer) -> None:
     server.clear()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests are shared out by group: one process has all that start Ray, so that there is one
-    cluster at a time, and a module stays together with what it has set up."""
-    for item in items:
-        group = "ray" if item.get_closest_marker("ray") else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """How `--dist loadfile` shares tests out: one process has all files that start Ray, so that
+    there is one cluster at a time; any other file stays together with what it has set up."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+
+    class OneCluster(LoadFileScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return _group_of(config.rootpath / nodeid.partition("::")[0])
+
+    return OneCluster(config, log)
+
+
+@cache
+def _group_of(file: Path) -> str:
+    return "ray" if "pytest.mark.ray" in file.read_text() else str(file)
