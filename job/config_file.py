@@ -29,6 +29,7 @@ from serve.ask.once_yaml import DoubledKey, load_yaml
 from serve.ask.settings import Provider
 from serve.gateway.settings import ServeSettings
 from serve.models.settings import LOCAL, Models
+from serve.search.settings import SearchSettings
 
 CONFIG_FILE = "fupan.yaml"
 EXTRACTIVE = "extractive"
@@ -111,6 +112,8 @@ class ConfigFile(_Strict):
     privacy: PrivacySection = PrivacySection()
     serve: ServeSettings = ServeSettings()
     """The gateway, of which the job reads nothing."""
+    search: SearchSettings | None = None
+    """Over what runs have left: read by the gateway, and by nothing of the job."""
 
     @field_validator("providers")
     @classmethod

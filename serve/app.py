@@ -37,12 +37,13 @@ from serve.gateway.settings import GatewaySettings, ServeSettings
 from serve.metrics_actor import RayBoard
 from serve.models.calls import RayCalls
 from serve.models.settings import served
+from serve.search.calls import RaySearch
 
 APPLICATION = "fupan-gateway"
 """The name of the application in Ray Serve."""
 DEPLOYMENT = "Gateway"
 """The name of its one deployment, by which serve/production.yaml sets its options."""
-SECTIONS = ("providers", "models", "serve")
+SECTIONS = ("providers", "models", "serve", "search")
 """What is read of fupan.yaml; the rest is the job's."""
 ASIDE = 200
 """Requests a replica takes at once beyond those that its own admission lets in or lets wait:
@@ -68,6 +69,7 @@ class Replica:
             meter=meter,
             measured=measured,
             models=RayCalls({name: entry for name, _, entry in served(self._settings.models)}),
+            search=RaySearch(),
         )
         app = one_id(build_app(gateway))
         # What is loaded by now stays: looking through it for garbage again and again helps nobody.

@@ -112,6 +112,7 @@ def _deployed(
     from ray.serve.schema import LoggingConfig
 
     from job.commands.serve_models import start_models
+    from job.commands.serve_search import start_search
     from serve.app import APPLICATION, LONGER, application, autoscaling, longest_request
 
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
@@ -128,6 +129,7 @@ def _deployed(
         )
     # They load while the gateway starts, and after.
     models = start_models(settings)
+    search = start_search(settings)
     try:
         try:
             target = application(settings, replicas or autoscaling())
@@ -141,8 +143,13 @@ def _deployed(
     finally:
         ray_serve.delete(APPLICATION, _blocking=False)
         models.delete()
+        search.delete()
         wait_until_gone(
-            lambda: APPLICATION not in ray_serve.status().applications and models.gone(),
+            lambda: (
+                APPLICATION not in ray_serve.status().applications
+                and models.gone()
+                and search.gone()
+            ),
             longest_request(settings) + LONGER + MARGIN,
         )
 

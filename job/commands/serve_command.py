@@ -119,7 +119,12 @@ def gateway_settings(config: str | None) -> GatewaySettings:
         )
     try:
         settings = GatewaySettings.model_validate(
-            {"providers": file.providers, "models": file.models, "serve": file.serve}
+            {
+                "providers": file.providers,
+                "models": file.models,
+                "serve": file.serve,
+                "search": file.search,
+            }
         )
         Names(settings)
         return absolute(settings, Path(config or CONFIG_FILE).absolute().parent)

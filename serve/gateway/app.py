@@ -32,6 +32,7 @@ from serve.gateway.gateway import Gateway
 from serve.gateway.names import Entry
 from serve.gateway.openapi import document
 from serve.gateway.request import request_id
+from serve.gateway.searching import Searching
 from serve.metrics import Metrics
 from serve.metrics.prometheus import CONTENT_TYPE
 
@@ -66,6 +67,8 @@ def build_app(gateway: Gateway) -> FastAPI:
             ("analyze", gateway.analyze),
         )
     }
+    if gateway.searching is not None:
+        asked["/v1/search"] = _Asked(gateway, "search", gateway.searching.search)
     routes: list[BaseRoute] = [
         *(Route(path, endpoint, methods=["POST"]) for path, endpoint in asked.items()),
         *(
@@ -79,6 +82,10 @@ def build_app(gateway: Gateway) -> FastAPI:
             )
         ),
     ]
+    if gateway.searching is not None:
+        reported = _Reported(gateway, gateway.searching)
+        for path in ("/v1/reports", "/v1/reports/{run}", "/v1/reports/{run}/{file}"):
+            routes.append(Route(path, reported, methods=["GET"]))
     if gateway.metrics is not None:
         routes.append(Route("/metrics", _Measured(gateway, gateway.metrics), methods=["GET"]))
     return _Application(
@@ -187,6 +194,24 @@ class _Told(_Endpoint):
         await client.send(200, self._tell(client, scope["path_params"]), [JSON])
 
 
+class _Reported(_Endpoint):
+    """What runs have left."""
+
+    def __init__(self, gateway: Gateway, searching: Searching) -> None:
+        super().__init__(gateway)
+        self._searching = searching
+
+    async def answer(self, client: Client, scope: Scope) -> None:
+        path: Mapping[str, str] = scope["path_params"]
+        with self._gateway.visit() as visit:
+            await visit.read(client.headers, client.body())
+            if "run" not in path:
+                await self._searching.reports(client)
+                return
+            seconds = self._gateway.seconds_left(client)
+            await self._searching.file(client, path["run"], path.get("file"), seconds)
+
+
 class _Measured(_Endpoint):
     """What was measured."""
 
@@ -246,7 +271,9 @@ def _ready(gateway: Gateway) -> _Tell:
 
 
 def _document(gateway: Gateway) -> _Tell:
-    told = orjson.dumps(document(VERSION, gateway.settings.serve.metrics))
+    told = orjson.dumps(
+        document(VERSION, gateway.settings.serve.metrics, gateway.searching is not None)
+    )
     return lambda _, __: told
 
 

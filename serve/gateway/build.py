@@ -24,6 +24,7 @@ from serve.gateway.keys import KeyRing
 from serve.gateway.local_models import LocalModels
 from serve.gateway.meter import LocalMeter, Meter, state_folder
 from serve.gateway.names import Names
+from serve.gateway.searching import check_tenants
 from serve.gateway.settings import GatewaySettings, ServeSettings
 from serve.gateway.terms import terms_of
 from serve.gateway.upstream import Upstream
@@ -31,6 +32,7 @@ from serve.metrics import Metrics
 from serve.metrics.board import Shared
 from serve.metrics.spans import Spans
 from serve.models.contract import ModelCalls
+from serve.search.contract import Search
 
 INDEX_SHARE = 8
 """The index of questions takes at most this part of what answers may take."""
@@ -50,17 +52,21 @@ def build_gateway(
     meter: Meter | None = None,
     measured: Shared | None = None,
     models: ModelCalls | None = None,
+    search: Search | None = None,
 ) -> Gateway:
     """A gateway that is not started yet. `permits`: the limiter of each provider; `meter`: of the
     keys, None: one of this process; `measured`: where replicas tell each other what they measure;
-    `models`: the cluster's own. Raises Misconfigured."""
+    `models`: the cluster's own; `search`: over what runs have left. Raises Misconfigured."""
+    keys = KeyRing.load(settings.serve)
+    if settings.search is not None:
+        check_tenants(settings.search, keys.open)
     caching = settings.serve.cache
     near = NearIndex(caching.bytes // INDEX_SHARE, time.monotonic)
     store = _store(settings.serve)
     return Gateway(
         settings,
         names=Names(settings),
-        keys=KeyRing.load(settings.serve),
+        keys=keys,
         caches=Caches(caching, store, near, semantic_index(caching)),
         store=store,
         upstream=Upstream(settings.providers, permits, local=_local(settings, models)),
@@ -69,6 +75,7 @@ def build_gateway(
         metrics=Metrics(settings, measured, Spans.from_environment())
         if settings.serve.metrics
         else None,
+        search=None if settings.search is None else search,
     )
 
 

@@ -131,6 +131,17 @@ class Client:
                 event = await anext(events, b"")
             await self._send({"type": "http.response.body", "body": b""})
 
+    async def send_pieces(
+        self, status: int, headers: RawHeaders, pieces: AsyncIterator[bytes], seconds: float
+    ) -> None:
+        """An answer that comes in pieces, of the length that `headers` say. Raises ClientGone where
+        the client does not take one of them within `seconds`."""
+        await self._begin(status, headers)
+        async for piece in pieces:
+            async with self._taking(seconds):
+                await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+        await self._send({"type": "http.response.body", "body": b""})
+
     @asynccontextmanager
     async def _taking(self, seconds: float) -> AsyncIterator[None]:
         """While the client takes an answer. Raises ClientGone where that lasts longer."""

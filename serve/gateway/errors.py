@@ -5,6 +5,7 @@ GatewayError                          status  type                    code
  +- NotAuthorized                     401     authentication_error    invalid_api_key
  +- Forbidden                         403     permission_error        model_not_allowed
  +- UnknownModel                      404     invalid_request_error   model_not_found
+ +- UnknownReport                     404     invalid_request_error   report_not_found
  +- UnknownUrl                        404     invalid_request_error   unknown_url
  +- WrongMethod                       405     invalid_request_error   method_not_supported
  +- AnswerNotKept                     409     invalid_request_error   idempotency_answer_not_kept
@@ -16,6 +17,7 @@ GatewayError                          status  type                    code
  +- ProviderQuota                     429     insufficient_quota      provider_quota_exhausted
  +- Overloaded                        503     server_error            gateway_overloaded
  |   `- KeyUncounted                  503     server_error            key_account_unavailable
+ +- SearchUnavailable                 503     server_error            search_unavailable
  +- ProviderDown                      503     server_error            provider_unavailable
  +- ProviderFailed                    502     server_error            provider_failed
  +- ProviderTimedOut                  504     server_error            provider_timed_out
@@ -111,6 +113,14 @@ class UnknownModel(GatewayError):
     code = "model_not_found"
 
 
+class UnknownReport(GatewayError):
+    """The caller sees no such run, or the run has no such file."""
+
+    status = 404
+    type = "invalid_request_error"
+    code = "report_not_found"
+
+
 class UnknownUrl(GatewayError):
     """Nothing is at this path."""
 
@@ -200,6 +210,13 @@ class Draining(GatewayError):
 
     status = 503
     code = "gateway_draining"
+
+
+class SearchUnavailable(GatewayError):
+    """The search does not answer at the moment."""
+
+    status = 503
+    code = "search_unavailable"
 
 
 class ProviderDown(GatewayError):

@@ -39,12 +39,14 @@ from serve.gateway.request import (
     read_object,
     tokens_joined,
 )
+from serve.gateway.searching import Searching
 from serve.gateway.settings import GatewaySettings
 from serve.gateway.tasks import TASK_HEADER, task_named, tasks_of
 from serve.gateway.terms import terms_of
 from serve.gateway.upstream import Upstream
 from serve.metrics import Metrics
 from serve.metrics.families import IN_FLIGHT, KEYS_UNUSABLE, RECHECKS, WAITING
+from serve.search.contract import Search
 
 _T = TypeVar("_T")
 
@@ -68,8 +70,10 @@ class Gateway:
         admission: Admission,
         meter: Meter,
         metrics: Metrics | None,
+        search: Search | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`search`: over what runs have left; None: there is none."""
         self.settings = settings
         self.clock = clock
         self._names = names
@@ -81,6 +85,7 @@ class Gateway:
         terms = terms_of(settings)
         self._costs = Costs(terms)
         self._analyst = Analyst(settings, terms)
+        self.searching = None if search is None else Searching(search, self, meter)
         self.metrics = metrics
         if metrics is not None:
             metrics.watch(IN_FLIGHT, lambda: {(): self.admission.in_flight})
@@ -137,8 +142,8 @@ class Gateway:
 
     async def chat(self, client: Client, visit: Visit) -> Answer:
         """`POST /v1/chat/completions`."""
-        key = self._key(client)
-        body = await self._read(client, visit)
+        key = self.key(client)
+        body = await self.read(client, visit)
         check_chat(body)
         join = tokens_joined(client.headers, self.settings.serve.join_tokens)
         call = self._call("chat/completions", client, key, body, chat_tokens(body))
@@ -149,16 +154,16 @@ class Gateway:
 
     async def embeddings(self, client: Client, visit: Visit) -> Answer:
         """`POST /v1/embeddings`."""
-        key = self._key(client)
-        body = await self._read(client, visit)
+        key = self.key(client)
+        body = await self.read(client, visit)
         check_embeddings(body, self.settings.serve.admission.array)
         call = self._call("embeddings", client, key, body, embedding_tokens(body["input"]))
         return await self._answer(call, key, client.since)
 
     async def analyze(self, client: Client, visit: Visit) -> Answer:
         """`POST /v1/analyze`: several chats about one document, each on its own."""
-        key = self._key(client)
-        document = read_document(await self._read(client, visit), self._analyst.default_model)
+        key = self.key(client)
+        document = read_document(await self.read(client, visit), self._analyst.default_model)
         if key is not None and key.rpm is not None and key.rpm < len(document.parts):
             said = f"This API key allows {key.rpm:g} requests a minute, and each part is one: ask "
             raise BadRequest(f"{said}for fewer in 'parts'.", param="parts", code="key_rate_too_low")
@@ -178,7 +183,7 @@ class Gateway:
 
     def models(self, client: Client) -> list[Entry]:
         """`GET /v1/models`: the names that the client may ask for."""
-        key = self._key(client)
+        key = self.key(client)
         entries = self._names.entries()
         if key is None:
             return entries
@@ -191,7 +196,7 @@ class Gateway:
                 return entry
         raise UnknownModel(f"The model {name[:100]!r} does not exist here.", param="model")
 
-    async def _read(self, client: Client, visit: Visit) -> dict[str, Any]:
+    async def read(self, client: Client, visit: Visit) -> dict[str, Any]:
         """The body. Raises BadRequest, also where it took all the time that the request has."""
         body = await visit.read(client.headers, client.body())
         timeout = self._timeout(task_named(client.headers.get(TASK_HEADER), self._tasks))
@@ -205,7 +210,8 @@ class Gateway:
     def _timeout(self, task: Task | None) -> float:
         return task.timeout if task else self.settings.serve.timeout
 
-    def _key(self, client: Client) -> KeyRecord | None:
+    def key(self, client: Client) -> KeyRecord | None:
+        """Whose key a client sends; None where none are set up. Raises NotAuthorized, Forbidden."""
         if self._keys.open:
             check_page(client.headers, self.settings.serve.host)
         return self._keys.record(client.headers.get("authorization"))

@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from serve.gateway.openapi_schemas import NAME, SCHEMAS, Schema
+from serve.gateway.openapi_search import SEARCH_SCHEMAS
 from serve.gateway.request import MOST_ID, MOST_JOINED
+from serve.search.reports import FILES, PAGE
 
 _REQUEST_ID: Final[Schema] = {
     "x-request-id": {
@@ -33,8 +35,8 @@ _RETRY: Final[Schema] = {
 _ERRORS: Final = {
     "400": "Something is wrong with the request; `param` says with what.",
     "401": "No API key, or an unknown one.",
-    "403": "The key may not ask this model.",
-    "404": "There is no such model.",
+    "403": "The key may not ask this model, or may not search.",
+    "404": "There is no such model, or no such report.",
     "409": "Answered before under this `Idempotency-Key`, and the answer was not kept.",
     "413": "The body is too large.",
     "429": "A rate or the money is used up; `code` says whose.",
@@ -44,10 +46,11 @@ _ERRORS: Final = {
     "504": "The provider took too long.",
 }
 _KEY_ERRORS: Final = ("401", "500")
+_REPORT_ERRORS: Final = ("401", "403", "500", "503")
 
 
-def document(version: str, metrics: bool) -> Schema:
-    """The document; `metrics`: whether `/metrics` is there."""
+def document(version: str, metrics: bool, search: bool = False) -> Schema:
+    """The document; `metrics`, `search`: whether `/metrics` and the search are there."""
     paths = {
         "/v1/chat/completions": {"post": _chat()},
         "/v1/embeddings": {"post": _embeddings()},
@@ -66,6 +69,8 @@ def document(version: str, metrics: bool) -> Schema:
             "get": _told("Health", "Whether to send requests.", ("500", "503"), open_=True)
         },
     }
+    if search:
+        paths |= _searched()
     if metrics:
         paths["/metrics"] = {"get": _metrics()}
     return {
@@ -73,7 +78,7 @@ def document(version: str, metrics: bool) -> Schema:
         "info": {"title": "fupan", "version": version},
         "paths": paths,
         "components": {
-            "schemas": SCHEMAS,
+            "schemas": SCHEMAS | SEARCH_SCHEMAS if search else SCHEMAS,
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"key": []}, {}],
@@ -140,6 +145,47 @@ def _metrics() -> Schema:
                 "content": {"text/plain": {"schema": {"type": "string"}}},
             },
             **_errors(("500",)),
+        },
+    }
+
+
+def _searched() -> Schema:
+    found = {
+        "operationId": "search",
+        "summary": "What runs have left, by words and by meaning.",
+        "parameters": [_header("x-request-id", {"type": "string", "maxLength": MOST_ID})],
+        "requestBody": _body("SearchQuery"),
+        "responses": {
+            "200": _json("SearchAnswer", "What was found, best first.", _REQUEST_ID),
+            **_errors(("400", "401", "403", "413", "429", "500", "503")),
+        },
+    }
+    run = {"name": "run", "in": "path", "required": True, "schema": NAME}
+    file = {"name": "file", "in": "path", "required": True, "schema": {"enum": list(FILES)}}
+    listed = _told("Reports", "The runs there are.", _REPORT_ERRORS)
+    return {
+        "/v1/search": {"post": found},
+        "/v1/reports": {"get": listed},
+        "/v1/reports/{run}": {"get": _file("report", "The page of a run.", [run], [PAGE])},
+        "/v1/reports/{run}/{file}": {
+            "get": _file("report_file", "A file of a run.", [run, file], list(FILES))
+        },
+    }
+
+
+def _file(name: str, summary: str, parameters: list[Schema], files: list[str]) -> Schema:
+    kinds = dict.fromkeys(FILES[each].partition(";")[0] for each in files)
+    return {
+        "operationId": name,
+        "summary": summary,
+        "parameters": parameters,
+        "responses": {
+            "200": {
+                "description": summary,
+                "headers": _REQUEST_ID,
+                "content": {kind: {"schema": {}} for kind in kinds},
+            },
+            **_errors(("404", *_REPORT_ERRORS)),
         },
     }
 

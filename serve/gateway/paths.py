@@ -1,4 +1,4 @@
-"""Where the files are that `serve` and `models` in fupan.yaml name.
+"""Where the files are that `serve`, `models` and `search` in fupan.yaml name.
 
 Invariant: a path means the same in every process of the gateway, whatever folder that was started
 in.
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from serve.gateway.settings import GatewaySettings
 from serve.models.settings import EmbedderSettings, Entry, PoolSettings
+from serve.search.state import search_paths
 
 PATHS = ("keys", "state")
 """The keys of `serve` that are paths."""
@@ -32,7 +33,8 @@ def absolute(settings: GatewaySettings, folder: Path | None) -> GatewaySettings:
         found[name] = str(path if folder is None else folder / path)
     models = {name: _beside(each, folder) for name, each in settings.models.items()}
     serve = settings.serve.model_copy(update=found)
-    return settings.model_copy(update={"serve": serve, "models": models})
+    search = None if settings.search is None else search_paths(settings.search, folder)
+    return settings.model_copy(update={"serve": serve, "models": models, "search": search})
 
 
 def _beside(entry: Entry, folder: Path | None) -> Entry:

@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from serve.ask.redis_place import RedisPlace
 from serve.ask.settings import Positive, Provider
 from serve.models.settings import LOCAL, Models
+from serve.search.choice import embedder_of
+from serve.search.settings import SearchSettings
 
 MIB = 2**20
 Count = Annotated[int, Field(gt=0)]
@@ -134,6 +136,8 @@ class GatewaySettings(_Strict):
     models: Models = {}
     """The cluster's own."""
     serve: ServeSettings = ServeSettings()
+    search: SearchSettings | None = None
+    """Over what runs have left."""
 
     @model_validator(mode="after")
     def _has_models(self) -> Self:
@@ -144,4 +148,10 @@ class GatewaySettings(_Strict):
                 f"providers has {LOCAL!r}, by which the cluster's own models are called: choose "
                 "another name"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _can_search(self) -> Self:
+        if self.search is not None:
+            embedder_of(self.search, self.models)
         return self

@@ -16,31 +16,26 @@ import logging
 import os
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import TypeAdapter
 from ray import serve as ray_serve
 from ray.serve.config import BackpressureConfig
 from ray.serve.schema import LoggingConfig
 
+from serve.app import read_settings
 from serve.embedder import BUNDLED, EmbeddingModelError
 from serve.models.calls import RayCalls
 from serve.models.settings import EmbedderSettings, Entry, Models, served
+from serve.search.calls import DEPLOYMENT
+from serve.search.choice import embedder_of
 from serve.search.embedding import NOT_NOW, Encoder, OwnEncoder, ServedEncoder, model_name
 from serve.search.errors import SearchError
 from serve.search.indexer import Indexer
 from serve.search.server import SearchServer
 from serve.search.settings import SearchSettings
-from serve.search.state import search_folder, with_absolute_paths
+from serve.search.state import search_folder
 
-APPLICATION = "fupan-search"
-"""The name of the application in Ray Serve."""
-DEPLOYMENT = "Search"
-"""The name of the deployment that is asked."""
-SECTIONS = ("search", "models")
-"""What is read of fupan.yaml."""
 LOOK_SECONDS = 2.0
 """Between two looks for new runs."""
 EMBED_SECONDS = 600.0
@@ -143,17 +138,6 @@ class SearchReplica:
                 self._started = True
 
 
-def embedder_of(search: SearchSettings, models: Mapping[str, Entry]) -> str:
-    """The name in `models` of the embedder of the search; BUNDLED: its own. Raises ValueError."""
-    embedders = [name for name, each, _ in served(models) if isinstance(each, EmbedderSettings)]
-    if search.embedder is None:
-        return embedders[0] if embedders else BUNDLED
-    if search.embedder != BUNDLED and search.embedder not in embedders:
-        known = ", ".join([*embedders, BUNDLED])
-        raise ValueError(f"search.embedder: no embedder {search.embedder!r}; there are: {known}")
-    return search.embedder
-
-
 def _encoder(search: SearchSettings, given: Mapping[str, Any]) -> Encoder:
     models = _MODELS.validate_python(given)
     name = embedder_of(search, models)
@@ -185,20 +169,16 @@ _search = ray_serve.deployment(
 
 
 def application(search: SearchSettings, models: Mapping[str, Entry]) -> ray_serve.Application:
-    """The application. Raises ValueError where the settings make no sense together."""
-    embedder_of(search, models)
+    """The application. `models`: those of the cluster."""
     given = search.model_dump(mode="json"), _MODELS.dump_python(dict(models), mode="json")
     indexer = _indexer.bind(*given)
     return _search.options(num_replicas=search.replicas).bind(*given, indexer)
 
 
 def build(args: dict[str, Any]) -> ray_serve.Application:
-    """The application, from `args` of a Serve config file: `config`, the path of a fupan.yaml on
-    the node that builds it. Raises ValueError for one without the section `search`."""
-    path = Path(str(args["config"])).expanduser().absolute()
-    data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    if not isinstance(data, dict) or data.get("search") is None:
-        raise ValueError(f"{path} has no section `search`: docs/search.md shows one")
-    search = SearchSettings.model_validate(data["search"])
-    models = _MODELS.validate_python(data.get("models") or {})
-    return application(with_absolute_paths(search, path.parent), models)
+    """The application, from `args` of a Serve config file: the same as `serve.app:build` takes.
+    Raises ValueError for settings without the section `search`."""
+    settings = read_settings(args)
+    if settings.search is None:
+        raise ValueError("args: no section `search`; docs/search.md shows one")
+    return application(settings.search, settings.models)

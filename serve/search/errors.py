@@ -3,6 +3,7 @@
     SearchError               what, and what to do now; safe to show to whoever asks
      +- BadQuery              the query makes no sense; `param` names the field
      +- NoSuchReport          no run of the tenant has this name, or the run has no such file
+     +- SearchDown            nobody answers now: try again
      +- NoMeaning             the embedding model does not answer, and only meaning was asked for
      `- DamagedRun            a run's folder cannot be read: it is skipped, and named
 
@@ -35,6 +36,10 @@ class NoSuchReport(SearchError):
 
 class NoMeaning(SearchError):
     """Nobody turns the query into a vector now."""
+
+
+class SearchDown(SearchError):
+    """No replica of the search answers now."""
 
 
 class DamagedRun(SearchError):

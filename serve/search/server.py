@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +130,7 @@ class SearchServer:
         ]
         return orjson.dumps({"object": "list", "data": data, "skipped": skipped})
 
-    async def file(self, tenant: str, run: str, name: str) -> AsyncIterator[bytes]:
+    async def file(self, tenant: str, run: str, name: str) -> AsyncGenerator[bytes]:
         """A file of a run: first its headers as a JSON object, then its bytes. Raises
         NoSuchReport."""
         for known in self._snapshot.runs_of(tenant):

@@ -19,11 +19,18 @@ def search_folder(state: str | None) -> Path:
     return Path(state).expanduser().absolute() if state else default_path().parent / FOLDER
 
 
-def with_absolute_paths(search: SearchSettings, folder: Path) -> SearchSettings:
-    """`search` with its relative paths seen from `folder`, which is absolute."""
+def search_paths(search: SearchSettings, folder: Path | None) -> SearchSettings:
+    """`search` with its relative paths seen from `folder`, which is absolute; None: there is no
+    folder that they could be seen from. Raises ValueError then."""
 
     def seen(path: str) -> str:
-        return str(folder / Path(path).expanduser())
+        given = Path(path).expanduser()
+        if folder is None and not given.is_absolute():
+            raise ValueError(
+                f"search: {path!r} is relative, and a replica may run in any folder: write the "
+                "whole path, or name a fupan.yaml by `config`, beside which it is looked for"
+            )
+        return str(given if folder is None else folder / given)
 
     runs = tuple(each.model_copy(update={"path": seen(each.path)}) for each in search.runs)
     state = None if search.state is None else seen(search.state)

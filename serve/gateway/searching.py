@@ -1,0 +1,138 @@
+"""`POST /v1/search` and `GET /v1/reports`: the search behind the gateway's keys and errors.
+
+Invariant: a caller sees the runs of its own tenant and of everybody, by the tenant of its key and
+nothing that it sends; a search counts as one request of its key, and as no token.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Protocol
+
+import orjson
+
+from serve.ask.errors import Misconfigured
+from serve.gateway.admission import Visit
+from serve.gateway.charge import Charge
+from serve.gateway.client import JSON, Client
+from serve.gateway.contract import Answered, Whole
+from serve.gateway.errors import (
+    BadRequest,
+    Forbidden,
+    GatewayError,
+    SearchUnavailable,
+    UnknownReport,
+)
+from serve.gateway.keys import KeyRecord
+from serve.gateway.meter import Meter
+from serve.search.contract import Search
+from serve.search.errors import BadQuery, NoSuchReport, SearchError
+from serve.search.reports import PAGE
+from serve.search.settings import SearchSettings
+
+NAME = "search"
+"""By which a key with `models` is let in."""
+FREE = Decimal(0)
+
+
+class Door(Protocol):
+    """What the gateway asks of every request."""
+
+    def key(self, client: Client) -> KeyRecord | None:
+        """Its key; None where none are set up. Raises NotAuthorized and Forbidden."""
+        ...
+
+    async def read(self, client: Client, visit: Visit) -> dict[str, Any]:
+        """Its body. Raises BadRequest and others."""
+        ...
+
+    def seconds_left(self, client: Client) -> float:
+        """Of its time."""
+        ...
+
+
+class Searching:
+    """The search for those whose keys may ask it."""
+
+    def __init__(self, search: Search, door: Door, meter: Meter) -> None:
+        self._search = search
+        self._door = door
+        self._meter = meter
+
+    async def search(self, client: Client, visit: Visit) -> Whole:
+        """`POST /v1/search`. Raises GatewayError."""
+        key = self._key(client)
+        body = await self._door.read(client, visit)
+        about = Answered()
+        charge = None
+        if key is not None and key.limited:
+            worst = None if key.max_spend is None else FREE
+            charge = Charge(self._meter, key, about, 0, worst)
+            await charge.begin()
+        failed: BaseException | None = None
+        try:
+            seconds = self._door.seconds_left(client)
+            return Whole(await self._search.search(_tenant(key), body, seconds), about)
+        except SearchError as error:
+            failed = gateway_error(error)
+            raise failed from error
+        except BaseException as error:
+            failed = error
+            raise
+        finally:
+            if charge is not None:
+                await charge.end(failed)
+
+    async def reports(self, client: Client) -> None:
+        """Send the list of runs. Raises GatewayError."""
+        try:
+            body = await self._search.reports(_tenant(self._key(client)))
+        except SearchError as error:
+            raise gateway_error(error) from error
+        await client.send(200, body, [JSON])
+
+    async def file(self, client: Client, run: str, name: str | None, seconds: float) -> None:
+        """Send the page of a run, or one of its files. Raises GatewayError."""
+        pieces = self._search.file(_tenant(self._key(client)), run, name or PAGE)
+        try:
+            told: dict[str, str] = orjson.loads(await anext(pieces))
+            headers = [(each.encode(), value.encode()) for each, value in told.items()]
+            await client.send_pieces(200, headers, pieces, seconds)
+        except SearchError as error:
+            raise gateway_error(error) from error
+        finally:
+            await pieces.aclose()
+
+    def _key(self, client: Client) -> KeyRecord | None:
+        """The key of a client. Raises NotAuthorized and Forbidden."""
+        key = self._door.key(client)
+        if key is not None and not key.allows(NAME):
+            raise Forbidden(
+                f"This API key may not search: its `models` do not name {NAME!r}.",
+                code="search_not_allowed",
+            )
+        return key
+
+
+def gateway_error(error: SearchError) -> GatewayError:
+    """What a client is told of an error of the search."""
+    if isinstance(error, BadQuery):
+        return BadRequest(error.message, param=error.param, code="invalid_query")
+    if isinstance(error, NoSuchReport):
+        return UnknownReport(error.message)
+    return SearchUnavailable(error.message, retry_after=2)
+
+
+def check_tenants(search: SearchSettings, open_: bool) -> None:
+    """Raise Misconfigured where keys are set up (`open_`: they are not) and a folder of runs does
+    not say whose it is: it would be everybody's by mistake."""
+    for number, entry in enumerate(search.runs):
+        if entry.tenant is None and not open_:
+            raise Misconfigured(
+                f"search.runs[{number}] ({entry.path}) does not say whose it is, and API keys are "
+                "set up: write tenant: NAME, as the keys have it, or tenant: '*' for all of them"
+            )
+
+
+def _tenant(key: KeyRecord | None) -> str:
+    return "" if key is None else key.tenant
