@@ -193,6 +193,7 @@ def _raw_records(folder: Path, truth: list[TrueRecord]) -> Iterator[tuple[TrueRe
                 yield true, Raw(name, true.position, text, "text")
 
 
+@pytest.mark.slow
 def test_after_cleaning_nothing_folds_and_every_record_is_still_what_it_was(
     tmp_path: Path,
 ) -> None:

@@ -135,7 +135,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     st.dictionaries(_NAMES, _JSON, max_size=6) | st.lists(_JSON, max_size=4) | st.text(max_size=60),
     st.sampled_from([None, "conversation", "operation", "feedback"]),

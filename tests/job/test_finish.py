@@ -52,7 +52,7 @@ ISSUES = st.lists(
 RESULTS = st.lists(st.tuples(st.sampled_from([*OUTCOMES, None]), ISSUES), max_size=20)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(RESULTS, st.integers(1, 3))
 def test_issues_get_their_themes_and_nothing_else_changes(
     drawn: list[tuple[str | None, list[Issue]]], files: int

@@ -44,7 +44,7 @@ def same(one: Sample, other: Sample) -> bool:
     return (one.details, one.counts, one.complete) == (other.details, other.counts, other.complete)
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(
     st.lists(
         st.tuples(

@@ -257,7 +257,7 @@ _PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.one_of(st.text(max_size=80), st.lists(_PIECES, max_size=12).map("".join)))
 def test_masking_a_masked_text_changes_nothing(text: str) -> None:
     masker = Masker(KEY, own={"own": r"x\d?"})
@@ -293,7 +293,7 @@ def test_masking_a_masked_text_changes_nothing(text: str) -> None:
 )
 def test_a_hostile_text_costs_linear_time(piece: str) -> None:
     began = time.process_time()
-    MASKER.mask(piece * (200_000 // len(piece)))
+    MASKER.mask(piece * (100_000 // len(piece)))
     assert time.process_time() - began < 3
 
 

@@ -186,6 +186,7 @@ def test_chinese_far_into_a_large_ascii_file_still_decides_its_encoding(tmp_path
     assert file.encoding.codec == "gb18030"
 
 
+@pytest.mark.slow
 def test_lines_of_another_format_far_into_a_file_make_it_mixed(tmp_path: Path) -> None:
     data = b'{"msg": "heartbeat ok"}\n' * 60_000 + b"level=info msg=heartbeat\n" * 60_000
     file = planned(tmp_path / "a.log", data)

@@ -61,7 +61,7 @@ def some_results(draw: st.DrawFn) -> list[Result]:
     return results
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(results=some_results(), data=st.data())
 def test_any_split_and_order_gives_the_same_totals(
     results: list[Result], data: st.DataObject

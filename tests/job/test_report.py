@@ -172,7 +172,7 @@ def test_rendering_again_gives_the_same_files(tmp_path: Path) -> None:
     assert not list(out.glob(".*"))
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(
     hours=st.lists(st.integers(0, 24 * 365 * 30), min_size=1, max_size=20),
     zone=st.sampled_from(["UTC", "Asia/Shanghai", "Europe/Berlin", "America/St_Johns"]),

@@ -75,7 +75,7 @@ def test_hostile_words_reach_no_cell_as_a_formula(tmp_path: Path) -> None:
     assert cells.count("'" + attack) == 8
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=4))
 def test_any_words_come_back_from_the_file_as_they_were(texts: list[str]) -> None:
     file = io.StringIO(newline="")

@@ -244,7 +244,7 @@ def test_any_text_has_a_template(text: str) -> None:
 )
 def test_a_hostile_line_costs_linear_time(piece: str) -> None:
     began = time.process_time()
-    template(piece * (200_000 // len(piece)))
+    template(piece * (100_000 // len(piece)))
     assert time.process_time() - began < 3
 
 

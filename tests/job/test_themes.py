@@ -67,7 +67,7 @@ def test_no_texts() -> None:
 
 
 @given(st.permutations(range(len(TEXTS) + len(PRAISE))), st.data())
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_the_order_of_arrival_changes_nothing(order: list[int], data: st.DataObject) -> None:
     texts = TEXTS + PRAISE
     counts = data.draw(st.lists(st.integers(1, 9), min_size=len(texts), max_size=len(texts)))

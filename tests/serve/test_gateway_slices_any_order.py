@@ -21,7 +21,7 @@ step = st.tuples(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(
         st.one_of(

@@ -127,7 +127,7 @@ class Schedule:
         raise AssertionError(f"{len(self.waiting)} tickets are never granted")
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     limits=st.builds(
         Limits,

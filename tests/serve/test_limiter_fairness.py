@@ -52,7 +52,7 @@ def test_turns_are_shared_by_weight(waiting: tuple[Class, ...], shares: dict[Cla
         assert served[cls] == pytest.approx(4800 * share, abs=2)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(seed=st.integers(0, 10**6))
 def test_class_that_waits_gets_its_share_whatever_the_others_do(seed: int) -> None:
     rng = random.Random(seed)

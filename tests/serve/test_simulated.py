@@ -248,6 +248,7 @@ def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
         Settings.model_validate(wrong)
 
 
+@pytest.mark.slow
 def test_it_serves_until_it_is_interrupted() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
