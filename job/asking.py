@@ -11,6 +11,7 @@ from job.analyse.analyst import AnalyseSettings
 from job.analyse.owner import Owner
 from job.analyse.stored import AskSettings
 from job.config import Settings
+from job.local_model import start_local
 from job.planning import RunPlan
 from job.ration.closing import earlier_closings
 from job.ration.deadline import Deadline
@@ -47,6 +48,7 @@ def choose_analyst(
         start_spend(journal_path(settings), purse),
         rationed=deadline is not None or settings.max_spend is not None,
         deadline=deadline,
+        model=start_local(provider),
     )
 
 

@@ -16,8 +16,10 @@ from pydantic import ValidationError
 from job.config_file import BUILT_IN, EXTRACTIVE, ConfigFile, validation_text
 from job.errors import UsageError
 from job.flags import Flags
+from job.local_choice import choose_local
 from serve.ask.route import TIERS
 from serve.ask.settings import LimitSettings, Provider, Tiers
+from serve.models.settings import LOCAL
 
 OPENAI = "openai"
 """The one provider that is known without fupan.yaml."""
@@ -55,9 +57,10 @@ def choose_provider(flags: Flags, config: ConfigFile) -> Choice:
     if wanted is None and flags.base_url is None:
         wanted = next(iter(config.providers))
     name, _, model = (wanted or OPENAI).partition("/")
-    if name in BUILT_IN:
-        why = "has no models to choose from" if name == EXTRACTIVE else "is not available yet"
-        raise UsageError(f"provider {name} {why}; name another one or --base-url")
+    if name == EXTRACTIVE:
+        raise UsageError(f"provider {name} has no models to choose from; name another one")
+    if name == LOCAL:
+        return choose_local(flags, config, model)
     values = _of_server(_known_values(name, config, asked_for=wanted is not None), flags.base_url)
     model = flags.model or model or (values.get("models") or ("",))[0]
     if not model:

@@ -43,7 +43,8 @@ class AnalyseSettings:
     """Everything the asking actor needs: plain values and actor handles, no key. `pack_tokens`:
     the size of packs, None where it finds itself. `rationed`: blocks come in the order of
     importance, and there may be no time (`deadline`) or no money for the last. `spend`: the actor
-    that keeps account of what is spent."""
+    that keeps account of what is spent. `model`: the actor of a model of the cluster, which ends
+    with this handle (see `local_model.py`)."""
 
     provider: Provider
     ask: AskSettings
@@ -54,6 +55,7 @@ class AnalyseSettings:
     spend: Any
     rationed: bool = False
     deadline: Deadline | None = None
+    model: Any = None
 
 
 class Analyse:

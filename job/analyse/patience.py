@@ -5,6 +5,7 @@ Invariant: waits that the provider itself asked for never count as silence.
 
 from __future__ import annotations
 
+from job.local_model import LocalProvider
 from serve.ask.ask import Asker
 from serve.ask.errors import AskError, Misconfigured
 
@@ -21,6 +22,8 @@ def reason_to_give_up(asker: Asker, answered_before: bool, now: float) -> AskErr
     silent = now - asker.heard
     if asker.unreachable and not answered_before and silent > UNREACHABLE_SECONDS:
         return Misconfigured(asker.unreachable)
-    if silent > (PATIENCE_SECONDS if answered_before else FIRST_PATIENCE_SECONDS):
+    # A model of the cluster is there, and as slow as it is.
+    patient = answered_before or isinstance(asker.provider, LocalProvider)
+    if silent > (PATIENCE_SECONDS if patient else FIRST_PATIENCE_SECONDS):
         return f"{asker.provider.base_url} answered nothing for {silent:.0f} s"
     return None

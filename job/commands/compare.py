@@ -28,6 +28,7 @@ from job.compress.planned import plan_instructions
 from job.config import Settings
 from job.errors import JobError, StoppedEarly, TooManyFailed, UsageError
 from job.estimates.kept import Earlier, decode_kept, earlier_of
+from job.local_model import start_local
 from job.own_instructions import own_hash, read_instructions
 from job.planning import RunPlan, has_answers, open_answers, plan_run
 from job.printable import printable
@@ -123,6 +124,7 @@ def compare(settings: Settings, asked: Asked, console: Console, quiet: bool) -> 
             console.print(printable(words), style="dim", highlight=False)
 
     with cluster():
+        _model = start_local(trial.first.provider)  # it ends with its handle
         say(f"reading {len(plan.files)} files")
         bound = None
         if settings.sample is not None:

@@ -15,10 +15,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
-from serve.ask.attempt import Attempt
 from serve.ask.billing import call_of, ended_by, is_counted
 from serve.ask.capabilities import Capabilities, build_body
-from serve.ask.contract import Class, Reply, Request, Usage
+from serve.ask.contract import Class, Model, Reply, Request, Usage
 from serve.ask.errors import (
     AskError,
     BreakerOpen,
@@ -31,7 +30,7 @@ from serve.ask.errors import (
 )
 from serve.ask.limiter import Lease, Outcome, OutcomeKind
 from serve.ask.limiter_host import Permits
-from serve.ask.settings import Provider, api_key
+from serve.ask.settings import Provider
 from serve.ask.spend import Ended
 from serve.ask.spend_host import Spend
 
@@ -81,16 +80,12 @@ class Asker:
     unreachable: str | None = None
     """Why the last attempt found nobody at the URL; None if somebody answered it."""
     _capabilities: dict[str, Capabilities] = field(default_factory=dict)
-    _attempt: Attempt = field(init=False)
+    _attempt: Model = field(init=False)
     _random: random.Random = field(default_factory=random.Random)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        self._attempt = Attempt(
-            self.provider.base_url,
-            api_key(self.provider),
-            max_connections=self.provider.limits.max_concurrency,
-        )
+        self._attempt = self.provider.connect()
 
     @property
     def capabilities(self) -> Capabilities:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 CONTRACT_VERSION = 1
 """Part of every stored answer's key: raised when a stored answer must not be used any more."""
@@ -61,3 +61,18 @@ class Reply:
     usage: Usage
     model: str
     seconds: float
+
+
+class Model(Protocol):
+    """Whoever answers: a provider over HTTP, or a model of the cluster."""
+
+    async def complete(
+        self, body: Mapping[str, Any], limit: float
+    ) -> tuple[Reply, Mapping[str, str]]:
+        """The reply to one attempt with `body`, within `limit` seconds, and the headers that came
+        with it (lower case). Raises an AskError."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of what was held for asking."""
+        ...

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from serve.ask.contract import Model
 from serve.ask.errors import Misconfigured
 from serve.ask.limiter import Limits
 from serve.ask.uris import without_secrets
@@ -170,6 +171,13 @@ class Provider(_Strict):
             if name not in self.models:
                 raise ValueError(f"tiers name {name!r}, which is not among models")
         return self
+
+    def connect(self) -> Model:
+        """Who answers for it, asked from this process. Raises Misconfigured where its environment
+        lacks the key."""
+        from serve.ask.attempt import Attempt  # loads an HTTP client, which settings need not
+
+        return Attempt(self.base_url, api_key(self), self.limits.max_concurrency)
 
     @property
     def is_loopback(self) -> bool:

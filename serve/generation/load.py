@@ -56,7 +56,7 @@ def load(name: str, context: int, threads: int) -> Loaded:
     if device == "cpu":
         torch.set_num_threads(threads)
     try:
-        model, tokenizer = _pretrained(name, device)
+        model, tokenizer = read_model(name, device)
         model = model.to(device).eval()
     except GenerationModelError:
         raise
@@ -112,7 +112,8 @@ def _ends(model: Any, tokenizer: Any) -> frozenset[int]:
     return ends
 
 
-def _pretrained(name: str, device: str) -> tuple[Any, Any]:
+def read_model(name: str, device: str) -> tuple[Any, Any]:
+    """Model and tokenizer, as the library has them. Raises whatever the library does."""
     path = _smollm() if name == SMOLLM else Path(name)
     # The CPU computes in 32 bits; without AMX 16 take longer.
     dtype = torch.float32 if device == "cpu" else "auto"

@@ -134,7 +134,6 @@ def test_what_is_wrong_is_named(tmp_path: Path, change: str, said: str) -> None:
         Flags(inputs=("x",), timezone="Mars/Olympus"),
         Flags(inputs=("x",), kind=("*.log=poem",)),
         Flags(inputs=("x",), since="whenever"),
-        Flags(inputs=("x",), provider="local"),
         Flags(inputs=("x",), out="s3://id:key@bucket/retro"),
         Flags(inputs=("x",), answers="s3://bucket/answers.db"),
         Flags(inputs=("x",), config="/nowhere/fupan.yaml"),

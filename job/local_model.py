@@ -1,0 +1,197 @@
+"""The cluster's own generators as the provider of a run: `--provider local` or `local/NAME`.
+
+Invariant: a run starts no deployment and ends none. It asks the one that runs, else an actor that
+holds the same server and ends with the run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import orjson
+import ray
+from pydantic import field_validator
+from ray.exceptions import RayActorError, RayTaskError
+from ray.util import list_named_actors
+
+from job.errors import UsageError
+from job.local_schema import bounded, pack_schema
+from serve.ask.contract import Model, Reply
+from serve.ask.errors import AskError, Unavailable
+from serve.ask.limiter_server import NAMESPACE
+from serve.ask.settings import Provider
+from serve.ask.wire import usage_of
+from serve.models.contract import ModelCalls, ModelServer
+from serve.models.load import load
+from serve.models.settings import LOCAL, GeneratorSettings
+
+ENDPOINT = "chat/completions"
+SECONDS = 900.0
+"""That a call may take. The time limits of providers are for connections that are lost; here Ray
+says so, and a model on the CPU takes the time it takes."""
+PACK = "retrospective"
+"""The name of the schema of an analysis request."""
+RESTARTS = 1
+"""Of the actor: what killed it twice would kill it again."""
+_CONTROLLER = {"name": "SERVE_CONTROLLER_ACTOR", "namespace": "serve"}
+
+
+class LocalProvider(Provider):
+    """A generator of the cluster. `entry`: whose application answers for it; `generator`: what is
+    loaded where none does."""
+
+    entry: str
+    generator: GeneratorSettings
+
+    @field_validator("base_url")
+    @classmethod
+    def _http_url(cls, value: str) -> str:
+        """No URL: it is reached through Ray."""
+        return value
+
+    @property
+    def is_loopback(self) -> bool:
+        """It needs no key."""
+        return True
+
+    def connect(self) -> Model:
+        """See `Provider.connect`."""
+        return LocalModel(self)
+
+
+class LocalModel:
+    """Implements `serve.ask.contract.Model`."""
+
+    def __init__(self, provider: LocalProvider, calls: ModelCalls | None = None) -> None:
+        """`calls`: of whom it is asked; None: whoever answers for it in this cluster."""
+        self._provider = provider
+        self._given = calls
+
+    @cached_property
+    def _calls(self) -> ModelCalls:
+        if self._given is not None:
+            return self._given
+        try:
+            return _ActorCalls(ray.get_actor(_actor_name(self._provider), NAMESPACE))
+        except ValueError:
+            from serve.models.calls import RayCalls
+
+            return RayCalls({self._provider.models[0]: self._provider.entry})
+
+    async def complete(
+        self, body: Mapping[str, Any], limit: float
+    ) -> tuple[Reply, Mapping[str, str]]:
+        """See `Model.complete`. `limit`: see SECONDS."""
+        began = time.monotonic()
+        content = await self._calls.answer(body["model"], ENDPOINT, fitted(body), SECONDS)
+        answer = orjson.loads(content)
+        choice = answer["choices"][0]
+        seconds = time.monotonic() - began
+        usage = usage_of(answer["usage"])
+        text, finish = choice["message"]["content"], choice["finish_reason"]
+        return Reply(text, finish, usage, answer["model"], seconds), {}
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+
+class GeneratorHost:
+    """A generator inside an actor. An AskError is a value here: Ray would wrap it."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._server: ModelServer = load(GeneratorSettings.model_validate(settings))
+
+    def ready(self) -> None:
+        """Returns once the model is loaded."""
+
+    async def answer(
+        self, endpoint: str, body: Mapping[str, Any], seconds: float
+    ) -> bytes | AskError:
+        """See `ModelServer.answer`."""
+        try:
+            return await self._server.answer(endpoint, body, seconds)
+        except AskError as error:
+            return error
+
+
+class _ActorCalls:
+    """`ModelCalls` of a run's own actor."""
+
+    def __init__(self, actor: Any) -> None:
+        self._actor = actor
+
+    async def answer(
+        self, model: str, endpoint: str, body: Mapping[str, Any], seconds: float
+    ) -> bytes:
+        try:
+            answer: bytes | AskError = await self._actor.answer.remote(endpoint, body, seconds)
+        except RayActorError as error:
+            raise Unavailable(f"the process of the model {model} ended") from error
+        except RayTaskError as error:
+            raise Unavailable(f"the model {model} failed: {error.cause}", 500) from error
+        if isinstance(answer, AskError):
+            raise answer
+        return answer
+
+    def stream(self, model: str, endpoint: str, body: Mapping[str, Any], seconds: float) -> Any:
+        raise NotImplementedError("a run reads whole answers")
+
+
+def start_local(provider: Provider | None) -> Any:
+    """Have somebody answer for `provider`: nothing to do for one that is not of the cluster, or
+    whose deployment has a replica; else an actor, loaded, which lives as long as the handle. Raises
+    UsageError where its model cannot be loaded."""
+    if not isinstance(provider, LocalProvider) or _is_deployed(provider.entry):
+        return None
+    actor = ray.remote(GeneratorHost).options(
+        name=_actor_name(provider),
+        namespace=NAMESPACE,
+        # It waits far longer for packs than it computes, and uses what CPUs are there.
+        num_cpus=0,
+        max_restarts=RESTARTS,
+        max_task_retries=RESTARTS,
+        max_concurrency=provider.limits.max_concurrency + 1,
+    )
+    handle = actor.remote(provider.generator.model_dump(mode="json", exclude_defaults=True))
+    try:
+        ray.get(handle.ready.remote())
+    except RayActorError as error:
+        why = str(getattr(error, "cause", None) or error).strip().splitlines()[-1]
+        raise UsageError(f"--provider {provider.base_url}: {why}") from error
+    return handle
+
+
+def fitted(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`body` with a JSON schema that a small model keeps to."""
+    wanted = body.get("response_format") or {}
+    if wanted.get("type") != "json_schema":
+        return body
+    named = wanted["json_schema"]
+    if named["name"] == PACK:
+        lines = body["messages"][-1]["content"].splitlines()
+        schema = pack_schema([orjson.loads(line)["id"] for line in lines])
+    else:
+        schema = bounded(named["schema"])
+    tight = {**wanted, "json_schema": {**named, "schema": schema}}
+    return {**body, "response_format": tight}
+
+
+def _actor_name(provider: LocalProvider) -> str:
+    """Of one job: an actor does not outlive who started it."""
+    job = ray.get_runtime_context().get_job_id()
+    return f"{LOCAL}-{provider.models[0]}-{job}"
+
+
+def _is_deployed(entry: str) -> bool:
+    if _CONTROLLER not in list_named_actors(all_namespaces=True):
+        return False
+    from ray import serve as ray_serve
+
+    from serve.models.calls import APPLICATION, DEPLOYMENT
+
+    application = ray_serve.status().applications.get(APPLICATION.format(entry))
+    deployment = application and application.deployments.get(DEPLOYMENT)
+    return bool(deployment and deployment.replica_states.get("RUNNING", 0))
