@@ -23,7 +23,7 @@ from ray._private import ray_constants, services
 from ray.data import DataContext
 from ray.util.annotations import RayDeprecationWarning
 
-from job.errors import UsageError
+from job.errors import JobError, UsageError
 from serve.ask.uris import without_secrets
 
 ADDRESS = "RAY_ADDRESS"
@@ -73,20 +73,28 @@ def cluster(own: bool = False) -> Iterator[None]:
 
 
 def _connect(address: str | None) -> None:
-    """To the cluster at `address`, or to a new one on this machine. Raises UsageError."""
+    """To the cluster at `address`, or to a new one on this machine. Raises UsageError for the one,
+    JobError for the other."""
     kept: dict[str, Any] = {
         "namespace": "fupan",
         "log_to_driver": False,
         "logging_level": logging.ERROR,
     }
     if address is None:
-        ray.init(
-            address="local",
-            include_dashboard=False,
-            object_store_memory=OBJECT_STORE_BYTES,
-            _node_ip_address=_LOOPBACK,
-            **kept,
-        )
+        try:
+            ray.init(
+                address="local",
+                include_dashboard=False,
+                object_store_memory=OBJECT_STORE_BYTES,
+                _node_ip_address=_LOOPBACK,
+                **kept,
+            )
+        except Exception as error:  # Ray has no class of its own for it
+            said = str(error).partition("\n")[0].rstrip(".")
+            raise JobError(
+                f"Ray did not start on this machine: {said}. It may be too busy, or short of "
+                "memory: try again (FUPAN_TRACEBACK=1 shows where it failed)"
+            ) from error
         return
     try:
         ray.init(address=address, **kept)

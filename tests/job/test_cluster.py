@@ -9,8 +9,9 @@ import psutil
 import pytest
 import ray
 
-from job.cluster import cluster, named_address
-from job.errors import UsageError
+from job.cluster import cluster
+from job.errors import JobError, UsageError
+from job.named_cluster import named_address
 
 
 @pytest.mark.parametrize("address", ["", "local"])
@@ -41,6 +42,20 @@ def test_an_address_of_no_cluster_is_told_at_once(
             named_address()
     assert "RAY_ADDRESS=" in str(caught.value)
     assert "hush" not in str(caught.value)
+
+
+def test_a_cluster_of_our_own_that_does_not_start_is_told_in_a_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def init(**_: object) -> None:
+        raise Exception("The current node timed out during startup.\nmore")
+
+    monkeypatch.setattr(ray, "init", init)
+    with (
+        pytest.raises(JobError, match="timed out during startup"),
+        cluster(own=True),
+    ):
+        pass
 
 
 @pytest.mark.ray
