@@ -2,7 +2,7 @@
 
 Invariant: this is the one place where an error becomes an exit code (0 complete, 2 wrong usage,
 configuration or key, 4 stopped early, 3 more failed than allowed, 1 anything else), and where
-anything is printed. Modules that import Ray are imported by the commands that need them.
+anything is printed. What is slow to import, as Ray is, is imported by the commands that need it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 import typer
 from rich.console import Console
 
-from job.boundary import as_job_error
 from job.commands.answers_command import answers
 from job.commands.check_command import check
 from job.commands.compare_command import compare
@@ -31,10 +30,12 @@ from job.commands.report_command import report
 from job.commands.serve_command import serve_gateway
 from job.commands.show_command import show
 from job.commands.simulate import simulate
-from job.config import Settings, resolve
 from job.errors import StoppedEarly
 from job.flags import Flags
 from job.printable import printable
+
+if TYPE_CHECKING:
+    from job.config import Settings
 
 app = typer.Typer(
     name="fupan",
@@ -91,6 +92,8 @@ def run(flags: Flags, quiet: bool, json: bool) -> None:
     asking and writes a partial report, a second one ends everything.
     """
     with _exit_codes("interrupted; the same command goes on from here"):
+        from job.config import resolve
+
         settings = resolve(flags)
         _say_deadline(settings, quiet or json)
         from job.run import run_job
@@ -124,6 +127,8 @@ def plan(
     word changes one into the other; --out, --max-failed and --overwrite decide nothing here.
     """
     with _exit_codes():
+        from job.config import resolve
+
         settings = resolve(flags)
         _say_deadline(settings, quiet or json)
         from job.commands.preview import preview
@@ -226,6 +231,8 @@ def _exit_codes(interrupted: str = "interrupted") -> Iterator[None]:
     except BrokenPipeError as error:
         raise typer.Exit(1) from error
     except Exception as error:
+        from job.boundary import as_job_error
+
         known = as_job_error(error)
         if known is None:
             raise

@@ -23,12 +23,9 @@ from ray._private import ray_constants, services
 from ray.data import DataContext
 from ray.util.annotations import RayDeprecationWarning
 
-from job.errors import JobError, UsageError
-from serve.ask.uris import without_secrets
+from job.errors import JobError
+from job.named_cluster import ANSWER_SECONDS, named_address, no_cluster
 
-ADDRESS = "RAY_ADDRESS"
-ANSWER_SECONDS = 5.0
-"""By which a cluster's port has to answer; Ray itself would look for a minute and more."""
 OBJECT_STORE_BYTES = 512 * 2**20
 """Of a cluster of our own: some 30 times the blocks in flight."""
 BLOCK_BYTES = 2 * 2**20
@@ -99,7 +96,7 @@ def _connect(address: str | None) -> None:
     try:
         ray.init(address=address, **kept)
     except (ConnectionError, ValueError) as error:
-        raise _no_cluster(address, error) from error
+        raise no_cluster(address, error) from error
 
 
 @contextmanager
@@ -136,34 +133,6 @@ def _is_on_loopback(address: str) -> bool:
     except OSError:
         return True
     return False
-
-
-def named_address() -> str | None:
-    """The cluster that RAY_ADDRESS names; None for one of our own. Raises UsageError for what is
-    no address of a cluster's node, or does not answer."""
-    address = os.environ.get(ADDRESS, "")
-    if address in ("", "local"):
-        return None
-    if "://" in address:
-        raise UsageError(
-            f"{ADDRESS}={without_secrets(address)}: on a node of a cluster use HOST:6379 or auto, "
-            "from another machine scripts/submit; unset it to run on this machine alone"
-        )
-    if address != "auto":
-        host, _, port = address.rpartition(":")
-        try:
-            socket.create_connection((host, int(port)), ANSWER_SECONDS).close()
-        except (OSError, ValueError, OverflowError) as error:
-            raise _no_cluster(address, error) from error
-    return address
-
-
-def _no_cluster(address: str, error: Exception) -> UsageError:
-    said = str(error).partition("\n")[0]
-    return UsageError(
-        f"no Ray cluster answers at {ADDRESS}={address}: {said}. Unset it to run on this machine "
-        "alone"
-    )
 
 
 @contextmanager

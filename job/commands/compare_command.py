@@ -9,7 +9,6 @@ import orjson
 import typer
 from rich.console import Console
 
-from job.config import resolve
 from job.errors import UsageError
 from job.flags import Flags
 from job.options import (
@@ -124,6 +123,8 @@ def compare(
     # Written so that nan fails.
     if not 0 < share <= 100:
         raise UsageError("--share: a percentage of the records above 0, such as 10")
+    from job.config import resolve
+
     settings = resolve(
         Flags(
             inputs=tuple(inputs or ()),

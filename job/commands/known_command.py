@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from job.config import known_file
 from job.config_file import load_config
 from job.errors import UsageError
 from job.history.known_file import Action, change_known, known_lines
@@ -45,6 +44,8 @@ def known(
         fupan known mute t-7d7d42ef38 --until 2026-04-01 --owner Li
         fupan known close lease renewal
     """
+    from job.config import known_file
+
     path = known_file(file, load_config(config), config)
     name = " ".join(" ".join(about or ()).split())
     if action == "list":

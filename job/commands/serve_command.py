@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from pydantic import ValidationError
 
-from job.cluster import ADDRESS, named_address
 from job.config_file import CONFIG_FILE, load_config, validation_text
 from job.errors import UsageError
+from job.named_cluster import ADDRESS, named_address
 from serve.ask.errors import AskError
 from serve.ask.settings import api_key
 from serve.gateway.keys import KeyRing

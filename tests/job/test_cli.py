@@ -149,7 +149,7 @@ def failing(error: BaseException) -> Callable[..., object]:
 def test_whatever_happens_is_told_in_one_line(
     day: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, said: str
 ) -> None:
-    monkeypatch.setattr(cli, "resolve", failing(error))
+    monkeypatch.setattr("job.config.resolve", failing(error))
     ended = fupan("run", "a.log")
     assert ended.exit_code == code
     assert ended.stderr.startswith(said)
@@ -157,7 +157,7 @@ def test_whatever_happens_is_told_in_one_line(
 
 
 def test_the_trace_is_shown_where_it_is_wanted(day: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "resolve", failing(OSError(5, "Input/output error")))
+    monkeypatch.setattr("job.config.resolve", failing(OSError(5, "Input/output error")))
     monkeypatch.setitem(os.environ, "FUPAN_TRACEBACK", "1")
     ended = fupan("run", "a.log")
     assert ended.exit_code == 1
