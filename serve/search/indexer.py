@@ -16,7 +16,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -173,9 +173,10 @@ class Indexer:
     def _missing_of(self, run: IndexedRun) -> Missing:
         """What a run has no vectors of; known from the portion before, if that was of the same."""
         if self._working is None or self._working[0] != run.segment:
-            missing = Missing.of(self._state / "segments" / run.segment, self._encoder.model)
-            others = (r.segment for r in self._runs.values() if r.segment != run.segment)
-            missing.recall([self._state / "segments" / other for other in others])
+            segments = self._state / "segments"
+            missing = Missing.of(segments / run.segment, self._encoder.model)
+            # Also those that nothing names any more: the same run's, of before it was made again.
+            missing.recall([each for each in _in(segments) if each.name != run.segment])
             self._working = run.segment, missing
         return self._working[1]
 
@@ -233,5 +234,8 @@ def _is_sound(folder: Path) -> bool:
     return True
 
 
-def _in(folder: Path) -> Iterable[Path]:
-    return folder.iterdir() if folder.is_dir() else ()
+def _in(folder: Path) -> list[Path]:
+    """What is whole in a folder, sorted."""
+    if not folder.is_dir():
+        return []
+    return sorted(each for each in folder.iterdir() if not each.name.startswith("."))

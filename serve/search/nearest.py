@@ -26,6 +26,8 @@ search`."""
 CANDIDATES = 4
 """Named for each vector that is wanted: 8 bits put one in eight of the nearest ten elsewhere, and
 next to none beyond 50."""
+LEAST_CANDIDATES = 256
+"""Named in any case: a question is not as near to what it asks for as two texts of a kind are."""
 SELECTIVE = 0.03
 """The share of vectors that pass a filter below which those are compared one by one."""
 AT_ONCE = 32_768
@@ -79,7 +81,7 @@ class Nearest:
         count = int(there.sum())
         if self.graph is None or count <= max(SELECTIVE * len(self.keys), AT_ONCE):
             return self._exact(vector, most, np.flatnonzero(there))
-        wanted = CANDIDATES * most * len(self.keys) // count
+        wanted = max(CANDIDATES * most, LEAST_CANDIDATES) * len(self.keys) // count
         found = self.graph.search(vector, min(wanted, len(self.keys)))
         rows = found.keys.astype(np.int64)
         rows = rows[there[rows]]

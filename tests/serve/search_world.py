@@ -22,7 +22,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from job.records import Issue, Record, Result, results_to_table
+from job.records import Issue, Record, Result, Via, results_to_table
 from job.themes.table import THEMES_SCHEMA
 from serve.ask.errors import Unavailable
 from serve.search.indexer import Indexer
@@ -42,7 +42,7 @@ def record(id_: str, text: str, *, hour: float | None = 0, **known: Any) -> Resu
         name: known.pop(name) for name in ("outcome", "issues", "represented_by") if name in known
     }
     about = {"source": "app.log", "position": 0, "kind": "operation", "lang": "en", **known}
-    via = "folded" if of_result.get("represented_by") else "answered"
+    via: Via = "folded" if of_result.get("represented_by") else "answered"
     made = Record(id=id_, text=text, time=time, **about)
     return Result(record=made, via=via, **{"outcome": "normal", **of_result})
 

@@ -1,0 +1,213 @@
+"""The index follows the runs: what is new, gone, damaged, and what was embedded once."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from serve.ask.errors import Unavailable
+from serve.search.catalog import Catalog
+from serve.search.indexer import KEPT_SECONDS, Indexer
+from serve.search.runs import UNDER_WAY
+from serve.search.settings import RunsSettings
+from tests.serve.search_world import WordVectors, leave_run, record, renamed, search_world, theme
+
+FIRST = [record("r-1", "the refund is late"), record("r-2", "the parcel is stuck")]
+
+
+async def test_a_run_that_ends_is_found_by_its_words_before_it_has_vectors(tmp_path: Path) -> None:
+    vectors = WordVectors()
+    vectors.away = True
+    async with search_world(tmp_path, state=tmp_path / ".index", vectors=vectors) as world:
+        await world.server.refresh()
+        assert await world.hits(query="refund") == []
+        leave_run(tmp_path / "2026-03-10", FIRST)
+        world.indexer.look()
+        await world.server.refresh()
+        answer = await world.answer(query="refund")
+        assert [hit["id"] for hit in answer["hits"]] == ["r-1"]
+        assert (answer["searched"]["texts"], answer["searched"]["embedded"]) == (2, 0)
+        vectors.away = False
+        await world.follow()
+        assert (await world.answer(query="refund"))["searched"]["embedded"] == 2
+
+
+async def test_what_is_read_goes_on_to_answer_until_the_next_index_is_there(tmp_path: Path) -> None:
+    leave_run(tmp_path / "2026-03-10", FIRST)
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        before = world.server
+        leave_run(tmp_path / "2026-03-11", [record("r-3", "another refund")])
+        world.indexer.look()
+        assert await world.hits(query="refund", mode="words") == ["r-1"]
+        await before.refresh()
+        assert set(await world.hits(query="refund", mode="words")) == {"r-1", "r-3"}
+
+
+async def test_a_run_that_is_deleted_is_not_found_and_leaves_nothing(tmp_path: Path) -> None:
+    kept = leave_run(tmp_path / "2026-03-10", FIRST)
+    gone = leave_run(tmp_path / "2026-03-11", [record("r-3", "a private refund")])
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        assert len(list((world.state / "segments").iterdir())) == 2
+        shutil.rmtree(gone)
+        await world.follow()
+        assert await world.hits(query="refund", mode="words") == ["r-1"]
+        world.clock.now = KEPT_SECONDS
+        world.indexer.look()
+        assert len(list((world.state / "segments").iterdir())) == 1
+        assert kept.exists()
+
+
+async def test_a_run_that_was_made_again_is_read_again(tmp_path: Path) -> None:
+    folder = leave_run(tmp_path / "2026-03-10", FIRST)
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        (folder / UNDER_WAY).write_text("{}")
+        (folder / "themes.parquet").unlink()
+        await world.follow()
+        assert await world.hits(query="refund", mode="words") == ["r-1"]  # the one before
+        leave_run(folder, [record("r-9", "a refund of another kind")])
+        (folder / UNDER_WAY).unlink()
+        await world.follow()
+        assert await world.hits(query="refund", mode="words") == ["r-9"]
+
+
+async def test_no_text_is_embedded_twice_in_whichever_run_it_is(tmp_path: Path) -> None:
+    leave_run(tmp_path / "2026-03-10", FIRST)
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        assert sorted(world.vectors.asked) == sorted(row.record.text for row in FIRST)
+        # Another day says the same and one thing more; the first day is rendered again.
+        same = [renamed(row, f"again-{row.record.id}") for row in FIRST]
+        leave_run(tmp_path / "2026-03-11", [*same, record("r-3", "a new thing")])
+        leave_run(tmp_path / "2026-03-10", FIRST, page="rendered again")
+        await world.follow()
+        assert world.vectors.asked[2:] == ["a new thing"]
+        again = WordVectors()
+        async with search_world(tmp_path, state=tmp_path / ".index", vectors=again) as restarted:
+            await restarted.follow()
+            found = await restarted.hits(query="stuck parcel", mode="meaning", limit=2)
+            assert set(found) == {"r-2", "again-r-2"}
+        assert again.asked == ["stuck parcel"]
+
+
+async def test_a_model_that_fails_in_the_middle_loses_one_portion(tmp_path: Path) -> None:
+    leave_run(tmp_path / "2026-03-10", [record(f"r-{n}", f"text number {n}") for n in range(200)])
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        world.indexer.look()
+        assert await world.indexer.embed(10)
+        world.vectors.away = True
+        with pytest.raises(Unavailable):
+            await world.indexer.embed(10)
+        assert 0 < world.indexer.behind < 200
+        world.vectors.away = False
+        await world.follow()
+        assert len(world.vectors.asked) == 200
+        assert world.indexer.behind == 0
+
+
+async def test_another_model_has_vectors_of_its_own(tmp_path: Path) -> None:
+    leave_run(tmp_path / "2026-03-10", FIRST)
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+    other = WordVectors()
+    other.model = "another"
+    async with search_world(tmp_path, state=tmp_path / ".index", vectors=other) as world:
+        await world.follow()
+        assert len(other.asked) == 2
+        assert await world.hits(query="parcel", mode="meaning", limit=1) == ["r-2"]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("results/part-00000.parquet", b"PAR1 and no more", "results"),
+        ("themes.parquet", b"", "themes"),
+        ("report.json", b"{broken", "report.json"),
+        ("report.json", b"[]", "report.json"),
+        ("ledger.json", None, "ledger.json"),
+        ("themes.parquet", None, "themes.parquet"),
+    ],
+)
+async def test_a_damaged_run_is_skipped_named_and_counted(
+    tmp_path: Path, file: str, content: bytes | None, said: str
+) -> None:
+    leave_run(tmp_path / "good", FIRST)
+    bad = leave_run(tmp_path / "bad", [record("r-9", "never to be found refund")])
+    if content is None:
+        (bad / file).unlink()
+    else:
+        (bad / file).write_bytes(content)
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        answer = await world.answer(query="refund", mode="words")
+        assert ([hit["id"] for hit in answer["hits"]], answer["skipped"]) == (["r-1"], 1)
+        (skipped,) = (await world.reports())["skipped"]
+        assert skipped["name"] == "bad"
+        assert said in skipped["reason"]
+        leave_run(bad, [record("r-9", "now it can be found: refund")])
+        await world.follow()
+        assert set(await world.hits(query="refund", mode="words")) == {"r-1", "r-9"}
+
+
+async def test_a_run_under_way_is_not_read(tmp_path: Path) -> None:
+    folder = leave_run(tmp_path / "2026-03-10", FIRST)
+    (folder / UNDER_WAY).write_text("{}")
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        assert (await world.reports())["data"] == []
+        assert "under way" in (await world.reports())["skipped"][0]["reason"]
+
+
+async def test_a_damaged_index_is_made_anew(tmp_path: Path) -> None:
+    leave_run(tmp_path / "2026-03-10", FIRST, [theme("t-1", "Refunds")])
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        (segment,) = (world.state / "segments").iterdir()
+        (segment / "group.npy").write_bytes(b"nothing")
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        assert "r-1" in await world.hits(query="refund", mode="words")
+
+
+async def test_a_broken_catalog_leaves_the_index_that_was_read(tmp_path: Path) -> None:
+    leave_run(tmp_path / "2026-03-10", FIRST)
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        (world.state / "index.json").write_text("{")
+        await world.server.refresh()
+        assert await world.hits(query="refund", mode="words") == ["r-1"]
+
+
+async def test_runs_are_not_looked_for_behind_links(tmp_path: Path) -> None:
+    leave_run(tmp_path / "elsewhere" / "2026-03-10", FIRST)
+    retro = tmp_path / "retro"
+    retro.mkdir()
+    (retro / "linked").symlink_to(tmp_path / "elsewhere")
+    (retro / "2026-03-11").symlink_to(tmp_path / "elsewhere" / "2026-03-10")
+    half = leave_run(retro / "half", FIRST)
+    (half / "results" / "part-00000.parquet").unlink()
+    (half / "results" / "part-00000.parquet").symlink_to(
+        tmp_path / "elsewhere" / "2026-03-10" / "results" / "part-00000.parquet"
+    )
+    async with search_world(retro, state=tmp_path / "index") as world:
+        await world.follow()
+        told = await world.reports()
+        assert told["data"] == []
+        assert [each["name"] for each in told["skipped"]] == ["half"]
+
+
+async def test_nothing_is_written_where_nothing_changed(tmp_path: Path) -> None:
+    leave_run(tmp_path / "retro" / "2026-03-10", FIRST)
+    entries = [RunsSettings(path=str(tmp_path / "retro"))]
+    indexer = Indexer(entries, tmp_path / "index", WordVectors())
+    indexer.look()
+    written = (tmp_path / "index" / "index.json").stat().st_ino
+    indexer.look()
+    assert (tmp_path / "index" / "index.json").stat().st_ino == written
+    catalog = Catalog.read(tmp_path / "index")
+    assert catalog is not None
+    assert [run.run.name for run in catalog.runs] == ["2026-03-10"]

@@ -1,0 +1,125 @@
+"""What leaves a run's folder, and how: whoever wrote a log wrote a part of its report."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from serve.search.errors import NoSuchReport
+from serve.search.reports import FILES
+from serve.search.settings import RunsSettings
+from tests.serve.search_world import leave_run, record, search_world
+
+ROWS = [record("r-1", "<script>alert(1)</script> refund")]
+
+
+async def test_a_page_is_sent_with_headers_that_let_it_do_nothing(tmp_path: Path) -> None:
+    leave_run(tmp_path / "retro" / "day", ROWS, page="<script>alert(1)</script>")
+    async with search_world(tmp_path / "retro", state=tmp_path / "index") as world:
+        await world.follow()
+        (run,) = (await world.reports())["data"]
+        assert run["headline"] == "1 problem needs action"
+        assert run["records"] == 1
+        headers, body = await world.file(run["id"], "report.html")
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert policy.endswith("sandbox")
+    assert "script" not in policy.replace("sandbox", "")
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["content-length"] == str(len(body))
+    assert body == b"<script>alert(1)</script>"
+
+
+async def test_an_excerpt_is_the_text_and_no_html(tmp_path: Path) -> None:
+    leave_run(tmp_path / "retro" / "day", ROWS)
+    async with search_world(tmp_path / "retro", state=tmp_path / "index") as world:
+        await world.follow()
+        (hit,) = (await world.answer(query="refund", mode="words"))["hits"]
+        assert hit["excerpt"] == "<script>alert(1)</script> refund"
+        assert hit["highlights"] == [[26, 32]]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "run.json",
+        "../other/report.html",
+        "results/part-00000.parquet",
+        "/etc/passwd",
+        "themes.parquet",
+        "",
+        ".",
+        "report.html\0",
+        "evidence.csv",  # this run has none
+    ],
+)
+async def test_no_other_file_is_served(tmp_path: Path, name: str) -> None:
+    leave_run(tmp_path / "retro" / "day", ROWS)
+    async with search_world(tmp_path / "retro", state=tmp_path / "index") as world:
+        await world.follow()
+        run = (await world.reports())["data"][0]["id"]
+        with pytest.raises(NoSuchReport):
+            await world.file(run, name)
+
+
+@pytest.mark.parametrize("run", ["day", "../retro/day", "", "nothing-00000000", "/"])
+async def test_no_other_run_is_served(tmp_path: Path, run: str) -> None:
+    leave_run(tmp_path / "retro" / "day", ROWS)
+    async with search_world(tmp_path / "retro", state=tmp_path / "index") as world:
+        await world.follow()
+        with pytest.raises(NoSuchReport):
+            await world.file(run, "report.html")
+
+
+@pytest.mark.parametrize("what", ["link", "folder", "pipe"])
+async def test_only_a_plain_file_of_the_run_itself_is_served(tmp_path: Path, what: str) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("not to be seen")
+    folder = leave_run(tmp_path / "retro" / "day", ROWS)
+    async with search_world(tmp_path / "retro", state=tmp_path / "index") as world:
+        await world.follow()
+        run = (await world.reports())["data"][0]["id"]
+        page = folder / "report.html"
+        page.unlink()
+        if what == "link":
+            page.symlink_to(secret)
+        elif what == "folder":
+            page.mkdir()
+        else:
+            os.mkfifo(page)
+        with pytest.raises(NoSuchReport):
+            await world.file(run, "report.html")
+
+
+async def test_another_tenant_s_report_is_not_there(tmp_path: Path) -> None:
+    leave_run(tmp_path / "a" / "day", ROWS)
+    runs = RunsSettings(path=str(tmp_path / "a"), tenant="team-a")
+    async with search_world(runs, state=tmp_path / "index") as world:
+        await world.follow()
+        run = (await world.reports("team-a"))["data"][0]["id"]
+        await world.file(run, "report.html", "team-a")
+        for other in ("team-b", "", "*"):
+            with pytest.raises(NoSuchReport) as theirs:
+                await world.file(run, "report.html", other)
+            with pytest.raises(NoSuchReport) as nobodys:
+                await world.file(run[:-1] + "x", "report.html", other)
+            assert str(theirs.value).replace(run, "") == str(nobodys.value).replace(
+                run[:-1] + "x", ""
+            )
+
+
+async def test_a_long_file_comes_in_pieces_and_whole(tmp_path: Path) -> None:
+    folder = leave_run(tmp_path / "retro" / "day", ROWS)
+    content = os.urandom(700_000)
+    (folder / "evidence.csv").write_bytes(content)
+    async with search_world(tmp_path / "retro", state=tmp_path / "index") as world:
+        await world.follow()
+        run = (await world.reports())["data"][0]
+        assert f"/v1/reports/{run['id']}/evidence.csv" in run["files"]
+        headers, body = await world.file(run["id"], "evidence.csv")
+    assert body == content
+    assert headers["content-disposition"].startswith("attachment")
+    assert set(headers["content-type"].split(";")) <= {"text/csv", " charset=utf-8"}
+    assert "run.json" not in FILES
