@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +10,6 @@ from pathlib import Path
 import orjson
 import pytest
 
-from serve.ask import answers_redis
 from serve.ask.answers import answer_key
 from serve.ask.answers_file import ForeignFile, NewerStore, StoreError
 from serve.ask.answers_redis import (
@@ -130,42 +128,6 @@ def test_two_that_store_the_same_agree_on_the_first(server: RedisServer) -> None
     assert all(each == found[0] for each in found)
 
 
-def test_a_killed_redis_that_comes_back_has_lost_nothing_that_was_stored(
-    server: RedisServer,
-) -> None:
-    answers = opened(server)
-    answers.put_many([(ONE, b"1")])
-    answers.keep_learned("reserve", b"2")
-    server.kill()
-    restarted = threading.Timer(0.3, server.start)
-    restarted.start()
-    began = time.monotonic()
-    answers.put_many([(TWO, b"2")])
-    assert time.monotonic() - began > 0.2
-    restarted.join()
-    assert answers.get_many([ONE, TWO]) == {ONE: b"1", TWO: b"2"}
-    assert answers.learned("reserve") == b"2"
-
-
-def test_a_redis_that_stays_away_is_waited_for_once(server: RedisServer) -> None:
-    answers = opened(server, patience=0.4)
-    answers.put_many([(ONE, b"1")])
-    server.kill()
-    try:
-        began = time.monotonic()
-        with pytest.raises(StoreAway):
-            answers.get_many([ONE])
-        waited = time.monotonic() - began
-        began = time.monotonic()
-        for _ in range(3):
-            with pytest.raises(StoreAway):
-                answers.put_many([(TWO, b"2")])
-        assert time.monotonic() - began < 0.4 <= waited
-    finally:
-        server.start()
-    assert answers.get_many([ONE]) == {ONE: b"1"}
-
-
 @pytest.mark.parametrize(
     ("found", "error"),
     [
@@ -227,21 +189,6 @@ def test_what_cannot_be_understood_is_told_by_its_key(
         client.execute_command(*command)
     with opened(server) as store, pytest.raises(StoreError, match=command[1]):
         contents(store)
-
-
-def test_a_redis_that_hangs_is_waited_for_as_long_as_one_that_is_gone(
-    server: RedisServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(answers_redis, "REPLY_SECONDS", 0.4)
-    with opened(server, patience=0.7) as store:
-        store.put_many([(ONE, b"1")])
-        with server.client() as client:
-            client.client_pause(1_500)
-        began = time.monotonic()
-        with pytest.raises(StoreAway):
-            store.get_many([ONE])
-        # Two tries; counted from the end of the first there would be three.
-        assert 0.7 < time.monotonic() - began < 1.1
 
 
 def test_a_full_redis_says_so_and_stores_nothing(
