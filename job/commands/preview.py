@@ -143,7 +143,10 @@ class _Asked:
         naming = naming_calls(answers.issues, ask.language, around.naming, ask.best_model)
         took = around_of(around, sum(answers.records.values()), time.monotonic() - began)
         taken = foresee(
-            *(sent, naming, limits, answers, earlier, took), alone=canary.alone, models=ask.models
+            *(sent, naming, limits, answers, earlier, took),
+            alone=canary.alone,
+            models=ask.models,
+            handed_on=around.handed_on,
         )
         found.packs, found.naming = dict(canary.packs + packs.packs), len(naming)
         found.canary = len(canary.alone)

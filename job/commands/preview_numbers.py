@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from types import MappingProxyType
 from typing import NamedTuple
 
 from job.commands.preview_answers import GUESS_SPREAD, RUN_SPREAD, AnswerTokens
@@ -42,7 +44,7 @@ GUESSED_REPEATS = Repeats(Moments(1.0, 0.05), Moments(1.0, 700.0), Moments(1.0, 
 hundred. It holds the instructions and a record or two."""
 HANDED_ON = 0.1
 """Of what is asked of a model, that may have to be asked of the next, more powerful one as well:
-how much it will be is not foreseen, so a range with several models reaches so much further up."""
+before a run has seen how much it is, a range with several models reaches so much further up."""
 PAUSE_SECONDS = 8.0
 """Between the last answer and the naming of themes: what they are grouped in."""
 
@@ -77,25 +79,29 @@ def foresee(
     around: Range,
     alone: Sequence[Call] = (),
     models: Sequence[str] = ("",),
+    handed_on: Mapping[str, float] = MappingProxyType({}),
 ) -> Taken:
     """All numbers from the calls that are foreseen. `around`: seconds around the calls; `alone`:
-    calls of a canary about single records; `models`: those of the run, the most powerful last."""
+    calls of a canary about single records; `models`: those of the run, the most powerful last;
+    `handed_on`: see `Around.handed_on`."""
     again = max(1.0, earlier.again.mean) if earlier.again.n else 1.0
     repeats = _repeats(sent, again, earlier)
     spreads = _input_spread(earlier), _output_spread(answers, earlier)
     more = _tokens(repeats)
     by_model: dict[str, tuple[Range, Range]] = {}
-    handed_on = (0.0, 0.0)
+    came, more = _handed_on(models, sent, again, more, handed_on)
+    spare = (0.0, 0.0)
     for model in dict.fromkeys(models):
         own, single, named = (_tokens(_of(model, calls)) for calls in (sent, alone, naming))
         share = len(_of(model, sent)) / len(sent) if sent else 0.0
         asked = [
-            again * tokens + share * extra + tried
-            for tokens, extra, tried in zip(own, more, single, strict=True)
+            again * tokens + share * extra + tried + come
+            for tokens, extra, tried, come in zip(own, more, single, came[model], strict=True)
         ]
-        tokens_in, tokens_out = map(_spread, asked, spreads, named, handed_on)
+        tokens_in, tokens_out = map(_spread, asked, spreads, named, spare)
         by_model[model] = tokens_in, tokens_out
-        handed_on = HANDED_ON * (asked[0] + handed_on[0]), HANDED_ON * (asked[1] + handed_on[1])
+        part = handed_on.get(model, HANDED_ON)
+        spare = part * (asked[0] + spare[0]), part * (asked[1] + spare[1])
     asking = _asking(
         *(alone, sent, repeats, naming, limits),
         *(again, earlier.runs > 0, len(by_model) > 1),
@@ -142,6 +148,27 @@ def _repeats(sent: Sequence[Call], again: float, earlier: Earlier) -> list[Call]
     return [each] * max(0, round(wanted) - foreseen)
 
 
+def _handed_on(
+    models: Sequence[str],
+    sent: Sequence[Call],
+    again: float,
+    more: tuple[float, float],
+    parts: Mapping[str, float],
+) -> tuple[dict[str, tuple[float, float]], tuple[float, float]]:
+    """The tokens that come to each model from the one before, which are among those of the calls
+    that only ask again (`more`), and what is left of these."""
+    came = dict.fromkeys(models, (0.0, 0.0))
+    for model, following in pairwise(came):
+        part, own = parts.get(model, 0.0), _tokens(_of(model, sent))
+        came_in, came_out = (
+            min(part * (again * tokens + come), left)
+            for tokens, come, left in zip(own, came[model], more, strict=True)
+        )
+        came[following] = came_in, came_out
+        more = more[0] - came_in, more[1] - came_out
+    return came, more
+
+
 def _of(model: str, calls: Sequence[Call]) -> list[Call]:
     return [call for call in calls if call.model == model]
 
@@ -150,10 +177,10 @@ def _tokens(calls: Sequence[Call]) -> tuple[float, float]:
     return sum(call.tokens_in for call in calls), sum(call.tokens_out for call in calls)
 
 
-def _spread(asked: float, spread: float, named: float, handed_on: float) -> Range:
+def _spread(asked: float, spread: float, named: float, spare: float) -> Range:
     half = DEVIATIONS * math.hypot(asked * spread, named * NAMING_SPREAD)
     about = asked + named
-    return Range(about, max(0.0, about - half), about + half + handed_on)
+    return Range(about, max(0.0, about - half), about + half + spare)
 
 
 def _together(ranges: Sequence[Range]) -> Range:

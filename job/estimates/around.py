@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import orjson
@@ -25,7 +25,8 @@ something of a great one."""
 class RunAround:
     """What one run took. `run` names it, `at` is when it began (seconds since the epoch);
     `seconds`: in which no call was in flight or waited for; `records`: that it read. The naming:
-    its calls, their tokens and the seconds they took together."""
+    its calls, their tokens and the seconds they took together. `handed_on`: where several models
+    shared the records, the part of those a model was asked about that it left to the next one."""
 
     run: str
     at: float
@@ -35,6 +36,7 @@ class RunAround:
     naming_in: int
     naming_out: int
     naming_seconds: float
+    handed_on: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def slowness(self) -> float:
@@ -81,6 +83,15 @@ class Around:
             _recent([run.naming_seconds for run in self.runs]),
         )
 
+    @property
+    def handed_on(self) -> dict[str, float]:
+        """What each model leaves to the next one; those only that were seen."""
+        models = dict.fromkeys(model for run in self.runs for model in run.handed_on)
+        return {
+            model: _recent([run.handed_on[model] for run in self.runs if model in run.handed_on])
+            for model in models
+        }
+
 
 def default_seconds(records: int) -> float:
     """What a run of so many records takes around its calls, about."""
@@ -107,7 +118,7 @@ def decode_around(value: bytes | None) -> Around:
     damaged store): what was learned is learned again."""
     try:
         return Around(tuple(_run_of(run) for run in orjson.loads(value or b"[]")))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return Around()
 
 
@@ -121,8 +132,10 @@ def _run_of(data: Mapping[str, Any]) -> RunAround:
         int(data["naming_in"]),
         int(data["naming_out"]),
         float(data["naming_seconds"]),
+        {str(model): float(part) for model, part in data.get("handed_on", {}).items()},
     )
-    counts = [value for name, value in asdict(run).items() if name != "run"]
+    counts = [value for name, value in asdict(run).items() if name not in ("run", "handed_on")]
+    counts += run.handed_on.values()
     if not all(math.isfinite(value) and value >= 0 for value in counts):
         raise ValueError(f"no account of a run: {data!r}")
     return run

@@ -6,7 +6,9 @@ Invariant: nothing here decides what a run does or says.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from job.analyse.analyst import AnalyseSettings
 from job.analyse.learned import around_name
@@ -43,9 +45,19 @@ def keep_around(
         naming.counts.tokens_in,
         naming.counts.tokens_out,
         named,
+        _handed_on(view.facts.get("routing") or {"tiers": ()}),
     )
     remember(
         analyst.answers,
         around_name(analyst.provider, analyst.ask),
         lambda kept: encode_around(decode_around(kept).merged(Around((mine,)))),
     )
+
+
+def _handed_on(routing: Mapping[str, Any]) -> dict[str, float]:
+    asked = {tier["model"]: tier["answered"] + tier["escalated"] for tier in routing["tiers"]}
+    return {
+        tier["model"]: tier["escalated"] / asked[tier["model"]]
+        for tier in routing["tiers"]
+        if asked[tier["model"]]
+    }

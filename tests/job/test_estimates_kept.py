@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import permutations
 
+import orjson
 import pytest
 
 from job.estimates.around import Around, RunAround, decode_around, encode_around
@@ -99,14 +101,21 @@ def test_earlier_runs_weigh_little_and_the_last_the_most() -> None:
 
 def test_what_runs_take_around_their_calls_is_kept_and_the_last_counts_most() -> None:
     runs = [
-        RunAround("a", 1.0, 3000, 21.0, 4, 400, 100, 2.0),
-        RunAround("b", 2.0, 3000, 42.0, 4, 700, 100, 2.0),
+        RunAround("a", 1.0, 3000, 21.0, 4, 400, 100, 2.0, {"small": 0.2, "old": 0.5}),
+        RunAround("b", 2.0, 3000, 42.0, 4, 700, 100, 2.0, {"small": 0.05}),
     ]
     kept = decode_around(encode_around(Around((runs[0],)).merged(Around((runs[1],)))))
     assert kept == Around(tuple(runs))
     assert kept.seconds(3000) == pytest.approx(35.0)
     assert kept.naming is not None
     assert kept.naming.tokens_in == pytest.approx(600)
+    assert kept.handed_on == pytest.approx({"small": 0.1, "old": 0.5})
+
+
+def test_what_an_older_version_kept_of_a_run_is_used() -> None:
+    run = asdict(RunAround("a", 1.0, 3000, 21.0, 4, 400, 100, 2.0))
+    del run["handed_on"]
+    assert decode_around(orjson.dumps([run])).runs[0].records == 3000
 
 
 @pytest.mark.parametrize("value", [None, b"", b"{", b"[1]", b'[{"run": "a"}]'])

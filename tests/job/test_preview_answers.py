@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from job.commands.preview_answers import EACH, ISSUE_TOKENS, RESULT_TOKENS, AnswerTokens
@@ -101,6 +103,26 @@ def test_repairs_and_halves_are_foreseen_as_calls_of_their_own() -> None:
     once = Earlier(1, ratio=Moments(30, 1.0))
     more = Earlier(1, ratio=Moments(30, 1.0), repeats=repeats)
     assert foreseen(more)[0].about == pytest.approx(foreseen(once)[0].about + 2 * 700)
+
+
+def test_what_models_hand_on_is_foreseen_as_it_was_seen() -> None:
+    answers = AnswerTokens("en", analyse=analyst)
+    repeats = Repeats(Moments(30, 0.5), Moments(12, 700.0), Moments(12, 90.0))
+    earlier = Earlier(1, ratio=Moments(30, 1.0), repeats=repeats)
+    sent = [
+        replace(call("fast", 5000, 3.0), model=model) for model in ("small",) * 8 + ("big",) * 2
+    ]
+    around, models = Range(20.0, 10.0, 40.0), ("small", "big")
+    unseen, seen = (
+        foresee(sent, [], Limits(), answers, earlier, around, models=models, handed_on=handed_on)
+        for handed_on in ({}, {"small": 0.05, "big": 0.0})
+    )
+    assert seen.tokens_in.about == pytest.approx(unseen.tokens_in.about), "it is asked again anyway"
+    small, big = (seen.by_model[model][0].about for model in models)
+    assert small < unseen.by_model["small"][0].about
+    assert big > unseen.by_model["big"][0].about
+    every = seen.by_model["small"][0], seen.by_model["big"][0]
+    assert all(one.low <= one.about <= one.high for one in every)
 
 
 def test_around_the_calls_goes_by_earlier_runs_or_by_what_the_plan_itself_took() -> None:
