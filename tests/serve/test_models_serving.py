@@ -10,6 +10,7 @@ import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -17,9 +18,12 @@ import openai
 import psutil
 import pytest
 import ray
+import yaml
 from ray import serve as ray_serve
-from ray.serve.schema import ApplicationStatus
+from ray.serve.context import _get_global_client
+from ray.serve.schema import ApplicationStatus, ServeDeploySchema
 
+from serve import app
 from serve.app import APPLICATION as GATEWAY
 from serve.app import application as gateway_application
 from serve.gateway.settings import GatewaySettings
@@ -60,7 +64,13 @@ def url() -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in ENVIRONMENT.items():
             patch.setenv(name, value)
-        ray.init(address="local", namespace="fupan", num_cpus=2, num_gpus=1, log_to_driver=False)
+        ray.init(
+            address="local",
+            namespace="fupan",
+            num_cpus=2,
+            num_gpus=1,
+            log_to_driver=False,
+        )
         try:
             ray_serve.start(http_options={"host": "127.0.0.1", "port": port})
             placements = {name: placement(entry) for name, entry in SETTINGS.models.items()}
@@ -213,3 +223,14 @@ def test_what_models_measure_is_told_by_the_gateway(url: str) -> None:
     wait_until(lambda: 'fupan_model_running{model="writer"' in told())
     ask(url, "writer", "hello")
     assert 'fupan_tokens_total{kind="out",model="writer",provider="local"' in told()
+
+
+def test_the_model_of_the_config_file_for_development_is_deployed_by_it(url: str) -> None:
+    file = Path(app.__file__).with_name("development.yaml")
+    config = yaml.safe_load(file.read_text(encoding="utf-8"))
+    (model,) = config["applications"][1:]
+    # What `serve deploy` asks the controller for.
+    schema = ServeDeploySchema.model_validate({"applications": [model]})
+    _get_global_client().deploy_apps(schema)
+    wait_until(lambda: ray_serve.status().applications.get(model["name"]) is not None)
+    wait_until(lambda: status(model["args"]["model"]) == ApplicationStatus.RUNNING)
