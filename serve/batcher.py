@@ -176,7 +176,8 @@ class Batcher(Generic[Value, Result]):
         # Twice as many batches as slots, so that the slots end at about the same time.
         share = max(self._enough, self.waiting_tokens // (2 * self._slots))
         limit = min(self._controller.limit, share)
-        batch = [oldest[at] for at in choose([w.tokens for w in oldest], limit, self._padded)]
+        chosen = choose([w.tokens for w in oldest], limit, self._padded, self._enough)
+        batch = [oldest[at] for at in chosen]
         for work in batch:
             self._leave(work)
             work.begun = True

@@ -64,3 +64,7 @@ class BundledEngine:
     def memory(self) -> float:
         """See `Engine`."""
         return machine_memory()
+
+    def close(self) -> None:
+        """See `Engine`."""
+        del self._model

@@ -69,6 +69,10 @@ class Engine(Protocol):
         """The share of the device's memory that was in use at most in the last batch."""
         ...
 
+    def close(self) -> None:
+        """Let go of the model's memory: nothing may be asked after that."""
+        ...
+
 
 def most_characters(engine: Engine) -> int:
     """Of a text that is not over-long."""

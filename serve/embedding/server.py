@@ -64,7 +64,10 @@ class EmbeddingServer:
         threads = math.ceil(settings.cpus) if settings.cpus else None
         self._embedder = load(settings.embedder, threads)
         engine = self._engine = self._embedder.engine
+        self._name, self._dim, self._slots = engine.name, engine.dim, engine.slots
+        self._most_tokens = engine.most_tokens
         self._most_characters = most_characters(engine)
+        self._closed = False
         self._queue = settings.queue
         self._failures = 0
         # What is loaded at the first batch is loaded now.
@@ -85,12 +88,14 @@ class EmbeddingServer:
         """See `ModelServer.answer`."""
         if endpoint != "embeddings":
             raise refused(
-                f"{self._embedder.name} gives vectors, at /v1/embeddings, and nothing else.",
+                f"{self._name} gives vectors, at /v1/embeddings, and nothing else.",
                 "model",
                 "model_not_supported",
             )
+        if self._closed:
+            raise Unavailable(f"{self._name} is being let go of", 503, BUSY_SECONDS)
         until = asyncio.get_running_loop().time() + seconds
-        wanted = read_wanted(body, self._embedder.dim, self._most_characters)
+        wanted = read_wanted(body, self._dim, self._most_characters)
         keys = [key_of(text) for text in wanted.texts]
         found = {key: kept for key in set(keys) if (kept := self._cache.get(key)) is not None}
         texts = dict(zip(keys, wanted.texts, strict=True))
@@ -104,7 +109,7 @@ class EmbeddingServer:
             shortened(vectors, wanted.dimensions),
             wanted.encoding,
             wanted.model,
-            sum(min(each, self._engine.most_tokens) for each in tokens),
+            sum(min(each, self._most_tokens) for each in tokens),
         )
 
     async def stream(
@@ -112,7 +117,7 @@ class EmbeddingServer:
     ) -> AsyncIterator[bytes]:
         """See `ModelServer.stream`: vectors are not streamed."""
         raise refused(
-            f"{self._embedder.name} gives vectors, at /v1/embeddings, and streams nothing.",
+            f"{self._name} gives vectors, at /v1/embeddings, and streams nothing.",
             "model",
             "model_not_supported",
         )
@@ -125,7 +130,7 @@ class EmbeddingServer:
             QUEUE: waiting,
             RUNNING: self._flights.requests() - waiting,
             BATCH_SIZE: self._batcher.mean_batch,
-            TOKENS_PER_SECOND: self._batcher.mean_speed * self._engine.slots,
+            TOKENS_PER_SECOND: self._batcher.mean_speed * self._slots,
             CACHE_USE: self._cache.use,
         }
 
@@ -133,14 +138,18 @@ class EmbeddingServer:
         """See `ModelServer.check_health`."""
         longest = self._batcher.longest()
         if longest > STUCK_SECONDS:
-            raise RuntimeError(f"{self._embedder.name}: a batch has not ended for {longest:.0f} s")
+            raise RuntimeError(f"{self._name}: a batch has not ended for {longest:.0f} s")
         if self._failures >= FAILED_IN_A_ROW:
-            raise RuntimeError(f"{self._embedder.name}: the last {self._failures} texts all failed")
+            raise RuntimeError(f"{self._name}: the last {self._failures} texts all failed")
 
     async def aclose(self) -> None:
-        """See `ModelServer.aclose`."""
+        """See `ModelServer.aclose`. The model's memory is free when this returns."""
+        if self._closed:
+            return
+        self._closed = True
         await self._batcher.aclose()
         self._embedder.pool.shutdown(wait=False)
+        self._engine.close()
 
     async def _measured(self, texts: Mapping[bytes, str]) -> dict[bytes, Measured]:
         """The texts with their tokens, over-long ones cut."""
@@ -151,7 +160,7 @@ class EmbeddingServer:
         return dict(zip(texts, measured, strict=True))
 
     def _measure(self, texts: Sequence[str]) -> list[Measured]:
-        most = self._engine.most_tokens
+        most = self._most_tokens
         return [
             Measured(text if tokens <= most else self._engine.cut(text), tokens, min(tokens, most))
             for text, tokens in zip(texts, self._engine.count(texts), strict=True)
@@ -159,7 +168,7 @@ class EmbeddingServer:
 
     def _check_lengths(self, wanted: Wanted, tokens: Sequence[int]) -> None:
         """Raises ContextOverflow for the first text that the model would not read to its end."""
-        most = self._engine.most_tokens
+        most = self._most_tokens
         for place, each in enumerate(tokens):
             if each > most and not wanted.truncate:
                 raise over_long(_name(place, len(tokens)), f"{each} tokens", f"{most} at most")
@@ -177,7 +186,7 @@ class EmbeddingServer:
             async with asyncio.timeout_at(until):
                 return await self._flights.vectors(missing, until)
         except (TooLate, TimeoutError) as error:
-            raise TimedOut(f"{self._embedder.name} had no vectors within {seconds:g} s") from error
+            raise TimedOut(f"{self._name} had no vectors within {seconds:g} s") from error
         except Closed as error:
             raise Unavailable(str(error), 503, BUSY_SECONDS) from error
         except TextFailed as error:
@@ -190,14 +199,14 @@ class EmbeddingServer:
         needed = self._batcher.seconds(tokens)
         if needed > seconds:
             raise ModelBusy(
-                f"{self._embedder.name} would need {needed:.0f} s for what waits and this, and the "
+                f"{self._name} would need {needed:.0f} s for what waits and this, and the "
                 f"request has {seconds:g} s",
                 503,
                 max(BUSY_SECONDS, needed - seconds),
             )
         if self._flights.requests() > self._queue and self._flights.waiting() >= self._queue:
             raise ModelBusy(
-                f"{self._queue} requests wait for {self._embedder.name}, as many as may",
+                f"{self._queue} requests wait for {self._name}, as many as may",
                 503,
                 max(BUSY_SECONDS, self._batcher.seconds(0)),
             )
@@ -208,7 +217,7 @@ class EmbeddingServer:
         key = next(key for key, measured in missing.items() if measured.text == error.text)
         name = _name(keys.index(key), len(keys))
         if error.fits:
-            failed = Unavailable(f"{self._embedder.name} failed for '{name}': {error}", 500)
+            failed = Unavailable(f"{self._name} failed for '{name}': {error}", 500)
             failed.said = f"it failed for '{name}'"
             return failed
         return refused(

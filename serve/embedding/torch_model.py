@@ -116,6 +116,12 @@ class TorchEngine:
         room = free + cuda.memory_reserved()
         return float(cuda.max_memory_allocated() / room) if room else 1.0
 
+    def close(self) -> None:
+        """See `Engine`."""
+        del self._model
+        if self._gpu:
+            self._torch.cuda.empty_cache()
+
 
 def _uncut(tokenizer: Any) -> Any:
     """A copy of the tokenizer's fast part that neither cuts nor pads; None where it has none."""

@@ -34,6 +34,7 @@ class FakeEngine:
         self.batches: list[list[str]] = []
         self.together = 1000
         self.broken: set[str] = set()
+        self.closed = False
         self.open = threading.Event()
         self.open.set()
         self.entered = threading.Event()
@@ -60,6 +61,9 @@ class FakeEngine:
 
     def memory(self) -> float:
         return 0.1
+
+    def close(self) -> None:
+        self.closed = True
 
     @property
     def computed(self) -> list[str]:

