@@ -29,12 +29,13 @@ class Door:
         self.line = line
         self.token = secrets.token_bytes(32)
         self._strangers: dict[Stranger, None] = {}
+        self._listening: asyncio.Server | None = None
 
     async def open(self, host: str) -> Address:
         """Listen on a free port of the interface with the address `host`. Raises OSError."""
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: Stranger(self), host, 0)
-        return Address(host, server.sockets[0].getsockname()[1], self.token)
+        self._listening = await loop.create_server(lambda: Stranger(self), host, 0)
+        return Address(host, self._listening.sockets[0].getsockname()[1], self.token)
 
     def came(self, stranger: Stranger) -> None:
         """Somebody is at the door."""
