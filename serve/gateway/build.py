@@ -31,7 +31,7 @@ from serve.gateway.upstream import Upstream
 from serve.metrics import Metrics
 from serve.metrics.board import Shared
 from serve.metrics.spans import Spans
-from serve.models.contract import ModelCalls
+from serve.models.contract import ReadyCalls
 from serve.search.contract import Search
 
 INDEX_SHARE = 8
@@ -51,7 +51,7 @@ def build_gateway(
     permits: PermitsOf = in_process_permits,
     meter: Meter | None = None,
     measured: Shared | None = None,
-    models: ModelCalls | None = None,
+    models: ReadyCalls | None = None,
     search: Search | None = None,
 ) -> Gateway:
     """A gateway that is not started yet. `permits`: the limiter of each provider; `meter`: of the
@@ -79,7 +79,7 @@ def build_gateway(
     )
 
 
-def _local(settings: GatewaySettings, calls: ModelCalls | None) -> LocalModels | None:
+def _local(settings: GatewaySettings, calls: ReadyCalls | None) -> LocalModels | None:
     if not settings.models:
         return None
     if calls is None:

@@ -30,7 +30,7 @@ DEPLOYMENT = "Model"
 
 
 class RayCalls:
-    """`ModelCalls` through the deployments of this cluster."""
+    """`ReadyCalls` through the deployments of this cluster."""
 
     def __init__(self, applications: Mapping[str, str]) -> None:
         """`applications`: the entry whose application answers, by model; see `served`."""
@@ -42,14 +42,13 @@ class RayCalls:
     ) -> bytes:
         """See `ModelCalls.answer`."""
         handle = await self._handle(model)
-        response = handle.answer.remote(endpoint, body, seconds)
-        try:
-            return _given(await response)
-        except asyncio.CancelledError:
-            response.cancel()
-            raise
-        except (RayError, RayServeException) as error:
-            raise _understood(error, model) from error
+        return _given(await _result(handle.answer.remote(endpoint, body, seconds), model))
+
+    async def ready(self, model: str) -> None:
+        """See `ReadyCalls.ready`."""
+        handle = await self._handle(model)
+        if (error := await _result(handle.ready.remote(), model)) is not None:
+            raise error
 
     async def stream(
         self, model: str, endpoint: str, body: Mapping[str, Any], seconds: float
@@ -89,6 +88,17 @@ def _handle_of(application: str) -> Any:
         return ray_serve.get_deployment_handle(DEPLOYMENT, application)
     except (RayError, RayServeException) as error:
         raise ModelNotLoaded(f"{application} cannot be reached: {error}") from error
+
+
+async def _result(response: Any, model: str) -> Any:
+    """What the replica gave. Raises an AskError where it gave nothing."""
+    try:
+        return await response
+    except asyncio.CancelledError:
+        response.cancel()
+        raise
+    except (RayError, RayServeException) as error:
+        raise _understood(error, model) from error
 
 
 def _given(value: bytes | AskError) -> bytes:

@@ -62,3 +62,12 @@ class ModelCalls(Protocol):
     ) -> AsyncGenerator[bytes]:
         """See `ModelServer.stream`; closed by whoever does not read it to its end."""
         ...
+
+
+class ReadyCalls(ModelCalls, Protocol):
+    """The same of models that come and go."""
+
+    async def ready(self, model: str) -> None:
+        """Wait until a process has the model loaded; where none has, one begins to. It goes on
+        doing so where nobody waits any more. Raises AskError."""
+        ...

@@ -80,7 +80,10 @@ class Pool:
     @asynccontextmanager
     async def use(self, name: str) -> AsyncIterator[ModelServer]:
         """The server of a model, loaded where it was not. Raises Unavailable."""
-        loaded = await self._get(name)
+        loading = asyncio.ensure_future(self._get(name))
+        # It is loaded for whoever asks next, too. What it fails by is told to whoever asks then.
+        loading.add_done_callback(lambda done: done.cancelled() or done.exception())
+        loaded = await asyncio.shield(loading)
         async with loaded.use() as server:
             yield server
 

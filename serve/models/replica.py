@@ -76,6 +76,14 @@ class ModelReplica:
         self._telling: asyncio.Task[None] | None = None
         self._id = f"{self._name}-{uuid.uuid4().hex[:8]}"
 
+    async def ready(self) -> AskError | None:
+        """See `ReadyCalls.ready`."""
+        try:
+            async with self._asked():
+                return None
+        except AskError as error:
+            return error
+
     async def answer(
         self, endpoint: str, body: Mapping[str, Any], seconds: float
     ) -> bytes | AskError:

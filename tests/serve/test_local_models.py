@@ -201,6 +201,16 @@ def test_providers_and_own_models_stand_in_for_each_other() -> None:
         assert gateway.calls.calls == 1
 
 
+def test_a_model_that_is_being_loaded_is_left_for_the_next() -> None:
+    names = {"own-first": {"use": ["local/writer", "main/simulated"]}}
+    with slow_provider() as provider, own(provider.base_url, names=names, timeout=4) as gateway:
+        gateway.calls.loading = {"writer"}
+        assert gateway.ask("hello", "own-first").choices[0].message.content == "done"
+        assert gateway.calls.calls == 0
+        gateway.calls.loading = set()
+        assert gateway.ask("hello", "own-first").choices[0].message.content == "hello"
+
+
 def test_no_answer_within_the_requests_time_is_told_as_such() -> None:
     with own(timeout=0.3) as gateway:
         for stream in (False, True):

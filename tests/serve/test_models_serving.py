@@ -43,7 +43,13 @@ SETTINGS = GatewaySettings.model_validate(
             "broken": {"embedder": "missing", "gpus": 0},
             "rare": {"pool": POOL, "loaded": 1, "gpus": 0},
             "sleepy": {"embedder": "tiny", "gpus": 0, "idle_to_zero": 2},
-        }
+        },
+        "serve": {
+            "names": {
+                "chat": {"use": ["local/two", "local/writer"]},
+                "vectors": {"use": ["local/broken", "local/sleepy"]},
+            }
+        },
     }
 )
 ENVIRONMENT = {
@@ -176,6 +182,15 @@ def test_a_model_that_cannot_be_loaded_takes_no_other_along(url: str) -> None:
         client(url).embeddings.create(model="broken", input="hello")
     assert caught.value.status_code == 503
     assert ask(url, "writer", "still here").choices[0].message.content == "still here"
+
+
+def test_another_model_answers_for_one_that_cannot(url: str) -> None:
+    wait_until(lambda: status("broken") == ApplicationStatus.DEPLOY_FAILED)
+    vectors = client(url).embeddings.with_raw_response.create(model="vectors", input="hello")
+    assert vectors.headers["x-fupan-model"] == "local/sleepy"
+    body = {"model": "chat", "messages": [{"role": "user", "content": "hello"}]}
+    answer = httpx.post(f"{url}/chat/completions", json=body, timeout=300)
+    assert answer.headers["x-fupan-model"] == "local/two"
 
 
 def test_replicas_share_a_gpu_and_who_asked_for_none_sees_none(url: str) -> None:
