@@ -55,7 +55,10 @@ _HOLES = (
 in brackets behind it and tells of that one case."""
 _DATA = re.compile(r"(?:\s+[\w.]+:)?\s*[\[{<]\w[\w ]{0,30}:\s.*$", re.DOTALL)
 """Structures as programs print them: `Container: [ContainerId: ..., NodeId: ...`."""
-_TWICE = re.compile(r"\b(for|of|to|in|on|at|from|with|the) \1\b", re.IGNORECASE)
+_UNCLOSED = re.compile(r"\s+(?:[\[{(（]|<(?=[a-z]))[^\]})）>]*$", re.IGNORECASE)
+"""A bracket whose end was cut off with the rest of its clause: `less than <memory:1024`."""
+_TWICE = re.compile(r"\b(for|of|to|in|on|at|from|with|the|[a-z]{3,}) \1\b", re.IGNORECASE)
+_CUT = ((_CLASS, ""), (_FIELDS, ""), (_DATA, ""), (_UNCLOSED, ""), (_NAMED_END, ""))
 _SPACE = re.compile(r"\s+|\\n")
 _EDGE = " \t,;:.!?，；：。！？、~～-–—()（）\"'“”|"
 
@@ -63,7 +66,7 @@ _EDGE = " \t,;:.!?，；：。！？、~～-–—()（）\"'“”|"
 def tidy(part: str, rules: tuple[Grammar, ...]) -> str:
     """`part` without greetings, fillers, aliases and ids, as long as something remains."""
     part = _SPACE.sub(" ", part[:LOOKED_AT].replace(_HOLE, " ")).strip(_EDGE)
-    for pattern, instead in ((_CLASS, ""), (_FIELDS, ""), (_DATA, ""), (_NAMED_END, "")):
+    for pattern, instead in _CUT:
         part = _shorter(part, pattern.sub(instead, part))
     bare = _NOISE.sub(_HOLE, part)
     for pattern, instead in (*_HOLES, (_TWICE, r"\1")):

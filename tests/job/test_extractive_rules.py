@@ -334,6 +334,13 @@ def test_what_a_program_does_only_after_a_failure_tells_of_one(
         ("用户 u-1257 的订单提交失败", "用户的订单提交失败"),
         ("短信发送失败，用户 u-1059，归属地沈阳", "短信发送失败，归属地沈阳"),
         ("Cannot assign shelf Shelf: [ShelfId: shelf_14_02_01, Hall: 7", "Cannot assign shelf"),
+        (
+            "Thread Thread[eventHandlingThread,5,main] threw an Exception",
+            "Thread threw an Exception",
+        ),
+        ("container memory less than required <memory:1024", "container memory less than required"),
+        ("latency < 5 ms is not reached", "latency < 5 ms is not reached"),
+        ("no room (of 5 GB) was left", "no room (of 5 GB) was left"),
     ],
 )
 def test_an_id_leaves_no_hole(text: str, words: str) -> None:
