@@ -26,6 +26,7 @@ from job.config_file import (
 from job.errors import UsageError
 from job.flags import Flags
 from job.history.known import KNOWN_FILE, load_known
+from job.local_model import LocalProvider
 from job.own_instructions import check_compression, read_instructions
 from job.pack.packing import Mode
 from job.provider_choice import choose_provider
@@ -138,7 +139,7 @@ def resolve(flags: Flags) -> Settings:
         known=_known(flags.known, config, flags.config),
         fresh=flags.fresh,
         overwrite=flags.overwrite,
-        pack_tokens=flags.pack_tokens,
+        pack_tokens=flags.pack_tokens or _pack_tokens(provider),
         max_spend=check_cap(_money(flags.max_spend or config.run.max_spend), provider, models),
         deadline=_deadline(flags.deadline, zone),
         own_instructions=own,
@@ -147,6 +148,10 @@ def resolve(flags: Flags) -> Settings:
         mask=flags.mask,
         privacy=config.privacy,
     )
+
+
+def _pack_tokens(provider: Provider | None) -> int | None:
+    return provider.pack_tokens if isinstance(provider, LocalProvider) else None
 
 
 def _check_ranges(flags: Flags) -> None:

@@ -34,6 +34,9 @@ SECONDS = 900.0
 says so, and a model on the CPU takes the time it takes."""
 PACK = "retrospective"
 """The name of the schema of an analysis request."""
+SHARE = 8
+"""Of the context that a pack is, at least SMALLEST_PACK tokens."""
+SMALLEST_PACK = 200
 RESTARTS = 1
 """Of the actor: what killed it twice would kill it again."""
 _CONTROLLER = {"name": "SERVE_CONTROLLER_ACTOR", "namespace": "serve"}
@@ -51,6 +54,12 @@ class LocalProvider(Provider):
     def _http_url(cls, value: str) -> str:
         """No URL: it is reached through Ray."""
         return value
+
+    @property
+    def pack_tokens(self) -> int:
+        """The size of packs, where nobody names one: of the context, the most goes to the answer,
+        and to tokens of a small vocabulary, of which there are more than we count."""
+        return max(SMALLEST_PACK, self.context // SHARE)
 
     @property
     def is_loopback(self) -> bool:
@@ -173,6 +182,8 @@ def fitted(body: Mapping[str, Any]) -> Mapping[str, Any]:
     if named["name"] == PACK:
         lines = body["messages"][-1]["content"].splitlines()
         schema = pack_schema([orjson.loads(line)["id"] for line in lines])
+        # It ends by itself, and the room that is left is counted better where the tokens are.
+        body = {name: value for name, value in body.items() if name != "max_tokens"}
     else:
         schema = bounded(named["schema"])
     tight = {**wanted, "json_schema": {**named, "schema": schema}}

@@ -64,14 +64,10 @@ class SlotForward:
         config = model.config
         self._groups = config.num_attention_heads // config.num_key_value_heads
         shape = (slots, config.num_key_value_heads, context, head_size(config))
-        make = torch.zeros if self._device.type == "cpu" else torch.empty
         layers = range(config.num_hidden_layers)
-        try:
-            # On the CPU zeros take no memory before they are written to.
-            self._keys = [make(shape, dtype=model.dtype, device=self._device) for _ in layers]
-            self._values = [make(shape, dtype=model.dtype, device=self._device) for _ in layers]
-        except RuntimeError as error:
-            raise StepTooLarge(str(error)) from error
+        with _memory():
+            self._keys = [self._zeros(shape) for _ in layers]
+            self._values = [self._zeros(shape) for _ in layers]
 
     def run(self, plan: Plan) -> NDArray[np.float32]:
         """See `engine.Forward`."""
@@ -107,6 +103,13 @@ class SlotForward:
                 f"{self._model.config.model_type} models look back in a way that is not supported "
                 f"here (logits differ by {off:.0%}): name a model of the Llama or Qwen family"
             )
+
+    def _zeros(self, shape: tuple[int, ...]) -> torch.Tensor:
+        """Zeros, since what is masked must be numbers, too. On the CPU by numpy: its zeros take no
+        memory before they are written to."""
+        if self._device.type == "cpu" and self._model.dtype == torch.float32:
+            return torch.from_numpy(np.zeros(shape, dtype=np.float32))
+        return torch.zeros(shape, dtype=self._model.dtype, device=self._device)
 
     def _copy(self, copy: Copy) -> None:
         for held in (self._keys, self._values):
