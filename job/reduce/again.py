@@ -160,4 +160,4 @@ def _see_problem(row: Mapping[str, Any], wanted: Wanted, seen: Seen) -> None:
             continue
         counted.add(incident)
         messages = seen.messages.setdefault(issue["theme"], Names())
-        messages.add(_DIGITS.sub("#", issue["event"] or ""), hash64(row["id"]))
+        messages.add(_DIGITS.sub("…", issue["event"] or ""), hash64(row["id"]))

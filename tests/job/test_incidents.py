@@ -128,7 +128,7 @@ def test_a_record_that_tells_of_two_members_counts_once() -> None:
     assert set(found.themes) == {"t-a", "t-b"}
     seen = look_again(tables, wanted(totals))
     messages = {theme: names.top(9) for theme, names in seen.messages.items()}
-    assert messages == {"t-a": [("disk # full", 20)]}
+    assert messages == {"t-a": [("disk … full", 20)]}
 
 
 def test_records_without_a_time_are_no_incident() -> None:

@@ -206,7 +206,7 @@ def test_an_incident_is_called_likely_and_leads_to_its_members(tmp_path: Path) -
             "why": "They began together.",
             "messages": [
                 {"theme": "t-a", "text": "lost the RM <1>", "records": 600},
-                {"theme": "t-b", "text": "lease for # s", "records": 495},
+                {"theme": "t-b", "text": "lease for … s", "records": 495},
             ],
         }
     ]
@@ -215,7 +215,7 @@ def test_an_incident_is_called_likely_and_leads_to_its_members(tmp_path: Path) -
     text = text_of(html)
     assert "1 likely incident of 1,095 records" in text
     assert "Likely one incident 1,095 records · 2 problems · 20:00–20:05 RM lost" in text
-    assert "lost the RM &lt;1&gt; 600 records lease for # s 495 records" in text
+    assert "lost the RM &lt;1&gt; 600 records lease for … s 495 records" in text
     assert "Services rm Hosts sa-41" in text
     assert html.count('href="#t-b"') >= 1
     assert html.count('href="#i-1"') == 1
