@@ -98,6 +98,7 @@ class Batcher(Generic[Value, Result]):
         """Works of a batch, lately."""
         self.mean_speed = 0.0
         """Tokens a second of one slot, lately, those of padding not counted; 0: not known yet."""
+        self._speed = 0.0  # the same, had each batch had `enough` tokens
 
     @property
     def waiting(self) -> int:
@@ -105,12 +106,13 @@ class Batcher(Generic[Value, Result]):
         return len(self._waiting)
 
     def seconds(self, tokens: int) -> float:
-        """In which so many tokens, added now, are likely to be ready; 0: not known yet."""
-        if not self.mean_speed:
+        """In which so many tokens, added now, may be ready; 0: not known yet. Rather too few: the
+        small batches of a short queue are slower for each token than those of a long one."""
+        if not self._speed:
             return 0.0
         computing = sum(run.tokens for run in self._running.values())
         ahead = self.waiting_tokens + computing + tokens
-        return ahead / (self.mean_speed * self._slots)
+        return ahead / (self._speed * self._slots)
 
     def longest(self) -> float:
         """Seconds that the oldest batch has been computed for."""
@@ -162,17 +164,9 @@ class Batcher(Generic[Value, Result]):
 
     def _next(self) -> list[Work[Value, Result]]:
         """The next batch, taken out of those who wait."""
-        now = asyncio.get_running_loop().time()
-        oldest = list(islice(self._waiting, WINDOW))
-        trusted = now - self._learned < TRUSTED_SECONDS
-        for work in oldest:
-            needed = work.tokens / self.mean_speed if trusted else 0.0
-            if now + needed >= work.until:
-                self._leave(work)
-                _tell(work, TooLate("its time was over before its turn came"))
-        oldest = [work for work in oldest if work in self._waiting]
+        oldest = self._oldest_in_time()
         if not oldest:
-            return self._next() if self._waiting else []
+            return []
         # Twice as many batches as slots, so that the slots end at about the same time.
         share = max(self._enough, self.waiting_tokens // (2 * self._slots))
         limit = min(self._controller.limit, share)
@@ -182,6 +176,23 @@ class Batcher(Generic[Value, Result]):
             self._leave(work)
             work.begun = True
         return batch
+
+    def _oldest_in_time(self) -> list[Work[Value, Result]]:
+        """Of those who wait; whoever is too late is told, and waits no more."""
+        now = asyncio.get_running_loop().time()
+        trusted = now - self._learned < TRUSTED_SECONDS
+        while self._waiting:
+            oldest: list[Work[Value, Result]] = []
+            late: list[Work[Value, Result]] = []
+            for work in islice(self._waiting, WINDOW):
+                needed = work.tokens / self._speed if trusted else 0.0
+                (late if now + needed >= work.until else oldest).append(work)
+            for work in late:
+                self._leave(work)
+                _tell(work, TooLate("its time was over before its turn came"))
+            if oldest:
+                return oldest
+        return []
 
     async def _run(self, batch: Sequence[Work[Value, Result]]) -> None:
         loop = asyncio.get_running_loop()
@@ -206,10 +217,11 @@ class Batcher(Generic[Value, Result]):
     ) -> None:
         tokens = sum(work.tokens for work in batch)
         cost = max(work.tokens for work in batch) * len(batch) if self._padded else tokens
-        speed = tokens / max(seconds, 1e-6)
+        seconds = max(seconds, 1e-6)
         self._learned = now
-        self.mean_speed += (WEIGHT if self.mean_speed else 1.0) * (speed - self.mean_speed)
-        self.mean_batch += (WEIGHT if self.mean_batch else 1.0) * (len(batch) - self.mean_batch)
+        self._speed = _mean(self._speed, max(tokens, self._enough) / seconds)
+        self.mean_speed = _mean(self.mean_speed, tokens / seconds)
+        self.mean_batch = _mean(self.mean_batch, len(batch))
         if not computed.fitted:
             self._controller.did_not_fit(cost, now)
             return
@@ -220,6 +232,11 @@ class Batcher(Generic[Value, Result]):
     def _ended(self, task: asyncio.Task[None]) -> None:
         del self._running[task]
         self._fill()
+
+
+def _mean(mean: float, value: float) -> float:
+    """With one more value; the first is the mean itself."""
+    return mean + WEIGHT * (value - mean) if mean else value
 
 
 def _tell(work: Work[Value, Result], outcome: Result | Exception) -> None:

@@ -123,7 +123,7 @@ def test_what_is_withdrawn_is_not_computed_and_makes_room() -> None:
 def test_what_can_no_longer_be_ready_in_time_is_not_computed() -> None:
     async def main() -> None:
         device = Device()
-        batcher = device.batcher(limit=1)
+        batcher = device.batcher(limit=1, enough=1)
         first, over = works("first")[0], works("over", seconds=0.9)[0]
         late, patient = works("late", seconds=1.5)[0], works("patient")[0]
         batcher.add([first, over, late, patient])
@@ -140,7 +140,7 @@ def test_what_can_no_longer_be_ready_in_time_is_not_computed() -> None:
 def test_a_device_that_was_slow_is_tried_again() -> None:
     async def main() -> None:
         device = Device()
-        batcher = device.batcher(limit=1)
+        batcher = device.batcher(limit=1, enough=1)
         batcher.add(works("slow"))
         await asyncio.sleep(1.5)
         hasty = works("hasty", seconds=0.9)
@@ -158,7 +158,7 @@ def test_a_queue_full_of_the_late_is_passed_over() -> None:
     async def main() -> None:
         device = Device()
         batcher = device.batcher(limit=1)
-        late = works("x " * 600, seconds=0.5)
+        late = works("x " * 1200, seconds=0.5)
         good = works("good")
         batcher.add(works("first"))
         await asyncio.sleep(0)
@@ -185,7 +185,7 @@ def test_a_batch_that_fails_fails_alone() -> None:
 def test_seconds_are_known_after_the_first_batch() -> None:
     async def main() -> None:
         device = Device()
-        batcher = device.batcher(limit=2)
+        batcher = device.batcher(limit=2, enough=2)
         assert batcher.seconds(100) == 0.0
         some = works("a b")
         batcher.add(some)
