@@ -46,7 +46,7 @@ class GenerationServer:
         self._beside = ThreadPoolExecutor(2, "prompts")
         self._open: dict[Sequence, asyncio.Queue[Piece]] = {}
         self._asked = 0
-        self._wake = asyncio.Event()
+        self._more = False
         self._running: asyncio.Task[None] | None = None
 
     async def answer(self, endpoint: str, body: Mapping[str, Any], seconds: float) -> bytes:
@@ -108,7 +108,6 @@ class GenerationServer:
         if stream is not None:
             stream.left = True
             self._open.pop(stream, None)
-            self._wake.set()
 
     async def prepare(self, asked: Asked) -> Sequence:
         """The stream that answers `asked`. Raises Refused and ContextOverflow."""
@@ -120,7 +119,7 @@ class GenerationServer:
         pieces: asyncio.Queue[Piece] = asyncio.Queue()
         self._open[stream] = pieces
         self._engine.add(stream)
-        self._wake.set()
+        self._more = True
         if self._running is None or self._running.done():
             self._running = asyncio.create_task(self._run())
         return pieces
@@ -151,12 +150,12 @@ class GenerationServer:
     async def _run(self) -> None:
         """Step after step, for as long as there is something to do."""
         loop = asyncio.get_running_loop()
-        while True:
-            self._wake.clear()
+        while self._more:
+            self._more = False
             ready = await loop.run_in_executor(self._steps, self._engine.step)
             if ready is None:
-                await self._wake.wait()
                 continue
+            self._more = True
             for stream, piece in ready:
                 pieces = self._open.get(stream)
                 if pieces is not None and piece != _NOTHING:

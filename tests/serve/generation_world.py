@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from types import SimpleNamespace
 from typing import Any
 
@@ -123,3 +124,28 @@ async def until(true: Any) -> None:
     """Let the loop and the model's thread go on until `true()`."""
     while not true():  # noqa: ASYNC110
         await asyncio.sleep(0.001)  # the thread tells nobody
+
+
+class DirectCalls:
+    """`ReadyCalls` of one server in this process."""
+
+    def __init__(self, served: GenerationServer) -> None:
+        self._served = served
+
+    async def ready(self, model: str) -> None:
+        """It is."""
+
+    async def answer(
+        self, model: str, endpoint: str, body: Mapping[str, Any], seconds: float
+    ) -> bytes:
+        """See `ModelCalls.answer`."""
+        return await self._served.answer(endpoint, body, seconds)
+
+    async def stream(
+        self, model: str, endpoint: str, body: Mapping[str, Any], seconds: float
+    ) -> AsyncGenerator[bytes]:
+        """See `ModelCalls.stream`."""
+        chunks = self._served.stream(endpoint, body, seconds)
+        async with aclosing(chunks):  # type: ignore[type-var]
+            async for chunk in chunks:
+                yield chunk
