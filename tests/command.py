@@ -37,7 +37,7 @@ def fupan(*arguments: str | Path, **environment: str) -> Ended:
         env=os.environ | {"RAY_USAGE_STATS_ENABLED": "0"} | environment,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=480,
         check=False,
     )
     return Ended(done.returncode, done.stdout, done.stderr)

@@ -57,7 +57,7 @@ class World:
             env=os.environ | {"RAY_USAGE_STATS_ENABLED": "0"} | environment,
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=480,
             check=False,
         )
         return Ended(done.returncode, done.stdout, done.stderr)

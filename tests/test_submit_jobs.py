@@ -214,7 +214,7 @@ def test_an_interrupt_asks_whether_to_stop_or_to_leave(
         running.send_signal(signal.SIGINT)
         read_until(running.stdout.fileno(), b"[l] ")
         os.write(theirs, f"{answer}\n".encode())
-        assert running.wait(timeout=60) == code
+        assert running.wait(timeout=240) == code
     assert head.stops == stops
 
 
@@ -227,7 +227,7 @@ def test_an_interrupt_without_a_terminal_leaves_the_run(tmp_path: Path) -> None:
         read_until(running.stdout.fileno(), b"working")
         running.send_signal(signal.SIGINT)
         said = read_until(running.stdout.fileno(), b"")
-        assert running.wait(timeout=60) == 130
+        assert running.wait(timeout=240) == 130
     assert f"scripts/submit --address {url} --job {JOB}".encode() in said
     assert head.stops == 0
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import pytest
 
+from job.estimates import call_seconds
 from job.ration.deadline import REACHED, TimeLeft
 from serve.ask.errors import QuotaExhausted
 from serve.ask.limiter import Limits
@@ -43,18 +45,19 @@ async def test_no_call_is_begun_that_would_end_too_late() -> None:
 
 
 @pytest.mark.slow
-async def test_a_call_that_takes_longer_than_expected_is_given_up() -> None:
+async def test_a_call_that_takes_longer_than_expected_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Its own timeout would be an hour.
+    for name in ("ANSWER_SECONDS", "LONGEST_SECONDS"):
+        monkeypatch.setattr(call_seconds, name, 3_600.0)
     with SimulatedProvider(Settings(fault_shares={"hang": 1.0})) as provider:
-        async with dispatcher(provider.base_url) as asking:
-            asking.time_left = TimeLeft(until=time.time() + 1)
+        async with asyncio.timeout(300), dispatcher(provider.base_url) as asking:
+            asking.time_left = TimeLeft(until=time.time() + 2)
             asking.time_left.observe("fast", 0.01)
-            began = time.monotonic()
             (result,) = await asking.submit(ORDINARY[:1])
-            took = time.monotonic() - began
         assert provider.stats()["admitted"] == 1
     assert (result.via, result.reason) == ("unasked", REACHED)
-    # its own timeout is 15 s and more
-    assert took < 10
 
 
 async def test_records_that_were_paid_for_are_recalled_after_the_deadline() -> None:

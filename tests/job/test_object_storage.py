@@ -21,7 +21,7 @@ from tests.command import Ended, fupan, read_json
 from tests.object_store import SECRET, Fault, ObjectStore, well
 
 # Two or three runs each, one after the other.
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.ray
 
 LOGS = {
     "app/a.log": "".join(
@@ -124,7 +124,7 @@ def test_a_run_that_was_killed_is_gone_on_with(server: ObjectStore, tmp_path: Pa
         env=os.environ | server.environment,
         start_new_session=True,
     )
-    assert begun.wait(120)
+    assert begun.wait(480)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert any(name.startswith(".work/") for name in held(server))

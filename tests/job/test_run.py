@@ -162,7 +162,7 @@ def test_an_interrupt_leaves_a_labelled_partial_report(day: Path, tmp_path: Path
         while server.stats()["answers"] < 5:
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        printed, said = process.communicate(timeout=120)
+        printed, said = process.communicate(timeout=480)
     assert process.returncode == 4, said
     assert "STOPPED EARLY: interrupted" in printed
     check_account(out)
@@ -189,7 +189,7 @@ def test_a_killed_worker_loses_nothing_and_pays_for_nothing_twice(
             in_flight = server.stats()["in_flight"]
             assert len(victims) == 1
             os.kill(victims[0], signal.SIGKILL)
-            _, said = process.communicate(timeout=200)
+            _, said = process.communicate(timeout=480)
         twice = sum(count > 1 for count in server.stats()["good_answers"].values())
     assert process.returncode == 0, said
     assert twice <= in_flight + 20

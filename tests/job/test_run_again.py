@@ -61,7 +61,7 @@ def test_an_interrupt_leaves_what_the_built_in_analyst_has_not_seen_unasked(tmp_
     while not list(manifests.glob("*.json")):
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    printed, said = process.communicate(timeout=120)
+    printed, said = process.communicate(timeout=480)
     assert process.returncode == 4, said
     assert "STOPPED EARLY: interrupted" in printed
     ledger = read_json(out / "ledger.json")
