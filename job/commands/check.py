@@ -104,7 +104,7 @@ class Checked:
         yield "clock", _clock(found.ahead)
         yield "models", self._models()
         requests, tokens = self._cost
-        yield "cost", f"{requests} requests, {tokens:,} tokens"
+        yield "cost", f"{requests} request{'s' * (requests != 1)}, {tokens:,} tokens"
 
     def _limits(self) -> str:
         told = [
