@@ -19,6 +19,7 @@ from ray.util import list_named_actors
 from job.themes.space import Vectors
 from serve.ask.errors import Unavailable
 from serve.embedder import clean
+from serve.models.contract import ModelCalls
 
 TEXTS = 64
 """Of one request, so that several replicas have their share."""
@@ -38,12 +39,10 @@ _CONTROLLER = {"name": "SERVE_CONTROLLER_ACTOR", "namespace": "serve"}
 class DeployedEmbedder:
     """A model of a deployment of this cluster. Not for several threads."""
 
-    def __init__(self, name: str, entry: str) -> None:
-        """`name`: in the section `models`; `entry`: its own, or that of its pool."""
-        from serve.models.calls import RayCalls
-
+    def __init__(self, name: str, calls: ModelCalls) -> None:
+        """`name`: in the section `models`."""
         self._name = name
-        self._calls = RayCalls({name: entry})
+        self._calls = calls
 
     def __str__(self) -> str:
         return f"the model {self._name} of this cluster"
@@ -85,7 +84,7 @@ def find_deployed(model: str) -> DeployedEmbedder | None:
     from ray import serve as ray_serve
     from ray.serve.exceptions import RayServeException
 
-    from serve.models.calls import APPLICATION, DEPLOYMENT
+    from serve.models.calls import APPLICATION, DEPLOYMENT, RayCalls
 
     prefix = APPLICATION.format("")
     for application, status in sorted(ray_serve.status().applications.items()):
@@ -99,7 +98,8 @@ def find_deployed(model: str) -> DeployedEmbedder | None:
             continue  # it will not do for a run
         for name, embedder in names.items():
             if embedder == model:
-                return DeployedEmbedder(name, application.removeprefix(prefix))
+                calls = RayCalls({name: application.removeprefix(prefix)})
+                return DeployedEmbedder(name, calls)
     return None
 
 
