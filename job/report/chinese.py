@@ -102,7 +102,7 @@ WORDS = {
     "conversation": "对话",
     "operation": "运行日志",
     "feedback": "用户反馈",
-    "several": "多种来源",
+    "several": "多种记录",
     "answered": "本次分析",
     "recalled": "沿用以往的分析结果",
     "folded": "与已分析的记录相同",
