@@ -19,7 +19,7 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 RawHeaders = Iterable[tuple[bytes, bytes]]
 
-WATCH_SECONDS = 0.05
+WATCH_SECONDS = 0.2
 """After which it is watched whether the client is still there: an answer that takes less costs no
 task to watch for it."""
 PIECE_BYTES = 64 * 2**10
