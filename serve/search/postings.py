@@ -102,6 +102,21 @@ def score(runs: Sequence[Postings], words: Sequence[str]) -> list[NDArray[np.flo
     ]
 
 
+def share(runs: Sequence[Postings], words: Sequence[str], run: int, document: int) -> float:
+    """How much of what `words` ask for a document has: of their rarity, 0 to 1."""
+    total = sum(len(each.lengths) for each in runs)
+    asked = had = 0.0
+    for word in words:
+        rows = [each.with_word(word) for each in runs]
+        weight = _rarity(sum(each.stop - each.start for each in rows), total)
+        asked += weight
+        docs = runs[run].docs[rows[run]]
+        at = int(np.searchsorted(docs, document))
+        if at < len(docs) and docs[at] == document:
+            had += weight
+    return had / asked if asked else 0.0
+
+
 def _scored(
     run: Postings, rows: Sequence[slice], weights: Sequence[float], mean: np.float32
 ) -> NDArray[np.float32]:

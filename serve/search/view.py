@@ -1,8 +1,11 @@
 """All that one tenant sees, as one list of documents and one of groups: what a query is asked of.
 
 Words and meaning are asked on their own, and each gives a list of groups, best first; the two are
-joined by reciprocal rank (Cormack et al. 2009): a group's score is the sum of 1 / (60 + its place)
-over the lists that it is in.
+joined by reciprocal rank (Cormack et al. 2009): a group's score is the sum of weight / (60 + its
+place) over the lists that it is in. The words weigh twice the square of the share of what was asked
+that the best of them has: who types an identifier means that, and of a question in other words than
+the records have only some common word is found. With equal weights the fifty questions of
+`scripts.search_quality` are answered worse by both (0.69) than by meaning alone (0.74).
 
 Invariant: what is found passes every filter, and is of a run that the tenant sees.
 """
@@ -17,7 +20,7 @@ from numpy.typing import NDArray
 
 from serve.search.catalog import IndexedRun
 from serve.search.nearest import Nearest
-from serve.search.postings import score
+from serve.search.postings import score, share
 from serve.search.query import Query
 from serve.search.segment import Mask, Segment
 from serve.search.vectors import Half
@@ -70,7 +73,8 @@ class View:
             lists["words"] = self._best(scores, depth)
         if vector is not None and query.mode != "words":
             lists["meaning"] = self._by_meaning(vector, masks, depth)
-        joined = join(lists)[: query.limit]
+        weights = {"words": self._weight(query, scores, lists)} if len(lists) > 1 else {}
+        joined = join(lists, weights)[: query.limit]
         return [self._found(key, total, ranks, masks, scores) for key, total, ranks in joined]
 
     def _by_words(
@@ -83,6 +87,23 @@ class View:
             if mask is not None:
                 found[number][~mask] = 0
         return {number: found[number] for number in masks}
+
+    def _weight(
+        self,
+        query: Query,
+        scores: Mapping[int, NDArray[np.float32]],
+        lists: Mapping[str, Sequence[int]],
+    ) -> float:
+        """What the words weigh beside the meaning."""
+        if not lists["words"]:
+            return 0.0
+        run = self._run_of(lists["words"][0])
+        best = int(np.argmax(scores[run]))
+        words = [segment.words for segment in self.segments]
+        return 2 * share(words, asked_words(query.text), run, best) ** 2
+
+    def _run_of(self, key: int) -> int:
+        return int(np.searchsorted(self._begins, key, side="right")) - 1
 
     def _best(self, scores: Mapping[int, NDArray[np.float32]], most: int) -> list[int]:
         """The groups with the best documents."""
@@ -130,7 +151,7 @@ class View:
         scores: Mapping[int, NDArray[np.float32]],
     ) -> Found:
         """The document that stands for a group: that with the best words, or the first."""
-        run = int(np.searchsorted(self._begins, key, side="right")) - 1
+        run = self._run_of(key)
         members = self.segments[run].members(key - int(self._begins[run]))
         mask = masks[run]
         if mask is not None:
@@ -143,14 +164,21 @@ def _is_asked(run: IndexedRun, query: Query) -> bool:
     return not query.run or run.run.id in query.run or run.run.name in query.run
 
 
-def join(lists: Mapping[str, Sequence[int]]) -> list[tuple[int, float, dict[str, int]]]:
-    """Lists of keys as one, best first, with the score and the places of each. Pure."""
+def join(
+    lists: Mapping[str, Sequence[int]], weights: Mapping[str, float]
+) -> list[tuple[int, float, dict[str, int]]]:
+    """Lists of keys as one, best first, with the score and the places of each. `weights`: of lists
+    by their names, 1 where there is none. Pure."""
     ranks: dict[int, dict[str, int]] = {}
     for name, keys in lists.items():
         for place, key in enumerate(keys, start=1):
             ranks.setdefault(key, {})[name] = place
     joined = [
-        (key, sum(1 / (RANK + place) for place in places.values()), places)
+        (
+            key,
+            sum(weights.get(name, 1.0) / (RANK + place) for name, place in places.items()),
+            places,
+        )
         for key, places in ranks.items()
     ]
     return sorted(joined, key=lambda each: (-each[1], min(each[2].values()), each[0]))

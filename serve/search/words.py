@@ -64,15 +64,15 @@ def words_at(text: str) -> Iterator[Word]:
 
 
 def asked_words(query: str) -> list[str]:
-    """The words that a query asks for, each once. Of Chinese its pairs alone: single characters are
-    everywhere."""
+    """The words that a query asks for, each once: of Chinese its pairs, since single characters are
+    everywhere, and none of the English words that are, unless it has no others."""
     asked: dict[str, None] = {}
     for word, start, end in words_at(query):
         alone = end - start == 1 and _is_paired(word)
         if alone and (_paired_at(query, start - 1) or _paired_at(query, end)):
             continue
         asked[word] = None
-    return list(asked)
+    return [word for word in asked if word not in _STOPPED] or list(asked)
 
 
 @lru_cache(maxsize=_KNOWN)
@@ -109,3 +109,13 @@ def _stem(word: str) -> str:
 
 
 _STEMMER = snowballstemmer.stemmer("english")
+_EVERYWHERE = (
+    "a about above after again all am an and any are as at be because been before being below "
+    "between both but by can could did do does doing don down during each few for from further "
+    "had has have having he her here hers him his how i if in into is it its itself just me "
+    "more most my no nor not now of off on once only or other our ours out over own same she "
+    "should so some such than that the their theirs them then there these they this those "
+    "through to too under until up very was we were what when where which while who whom why "
+    "will with would you your"
+)
+_STOPPED = frozenset(_stem(word) for word in _EVERYWHERE.split())

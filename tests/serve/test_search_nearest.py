@@ -107,14 +107,15 @@ def test_a_graph_is_made_where_there_are_many_and_anew_where_it_is_stale(
         assert due
 
 
-@given(st.lists(st.lists(st.integers(0, 9), unique=True), min_size=1, max_size=3))
-def test_joined_by_reciprocal_rank(lists: list[list[int]]) -> None:
+@given(st.lists(st.lists(st.integers(0, 9), unique=True), min_size=1, max_size=3), st.floats(0, 2))
+def test_joined_by_reciprocal_rank(lists: list[list[int]], weight: float) -> None:
     named = {str(n): keys for n, keys in enumerate(lists)}
-    joined = join(named)
+    joined = join(named, {"0": weight})
     assert {key for key, _, _ in joined} == {key for keys in lists for key in keys}
     for key, score_, places in joined:
         assert all(named[name][place - 1] == key for name, place in places.items())
-        assert score_ == pytest.approx(sum(1 / (RANK + place) for place in places.values()))
+        weighed = ((weight if name == "0" else 1.0, place) for name, place in places.items())
+        assert score_ == pytest.approx(sum(each / (RANK + place) for each, place in weighed))
     assert [each[1] for each in joined] == sorted((each[1] for each in joined), reverse=True)
 
 
