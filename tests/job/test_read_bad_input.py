@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from job.records import Raw, Record, Rejected, records_to_table
+from job.records import Raw, Record, Rejected
 from tests.job.cleaning import cleaner
 from tests.job.reading import planned, records, rows, rows_of, values
 
@@ -174,56 +174,6 @@ def test_padding_and_a_second_member_behind_compressed_data(tmp_path: Path) -> N
     assert values(tmp_path / "a.gz", data) == ["one", "two"]
 
 
-def test_a_stray_quote_in_a_table_keeps_every_row(tmp_path: Path) -> None:
-    tsv = b'id\ttext\n1\t"half open\n2\tfine\n3\t5" screen\n'
-    expected = [
-        {"id": "1", "text": '"half open'},
-        {"id": "2", "text": "fine"},
-        {"id": "3", "text": '5" screen'},
-    ]
-    assert values(tmp_path / "a.tsv", tsv) == expected
-    quoted = b"id,text\n" + b'0,"a, b"\n' * 9 + tsv.replace(b"\t", b",")[8:]
-    found = records(tmp_path / "a.csv", quoted)
-    assert [record.value for record in found[9:]] == expected
-    assert [record.flags for record in found[9:]] == [("bare_quote",), (), ()]
-
-
-def test_rows_with_too_many_or_too_few_cells(tmp_path: Path) -> None:
-    data = b"a,b,extra\n" + b"1,2,3\n" * 9 + b"1,2,3,4,5\n1\n"
-    *_, more, fewer = records(tmp_path / "a.csv", data)
-    assert more.value == {"a": "1", "b": "2", "extra": "3", "extra_2": ["4", "5"]}
-    assert more.flags == ("extra_cells",)
-    assert fewer.value == {"a": "1", "b": None, "extra": None}
-    assert fewer.flags == ("missing_cells",)
-
-
-@pytest.mark.parametrize(
-    ("above", "delimiter"), [("sep=;\n", ";"), ("Reviews of March\n\nby shop\n", ",")]
-)
-def test_lines_above_the_heading_of_a_table(tmp_path: Path, above: str, delimiter: str) -> None:
-    table = "id,text,stars\n1,good,5\n2,bad,1\n3,so so,3\n".replace(",", delimiter)
-    for slice_bytes in (5, 1 << 20):
-        found = rows_of(planned(tmp_path / "a.csv", (above + table).encode(), slice_bytes))
-        kept = [row.value for row in found if isinstance(row, Raw)]
-        assert kept[0] == {"id": "1", "text": "good", "stars": "5"}
-        assert len(kept) == 3
-        assert [row.excerpt for row in rejections(found)] == above.split("\n")[:1] + (
-            ["by shop"] if "shop" in above else []
-        )
-        assert {row.detail for row in rejections(found)} == {"a line above the heading"}
-
-
-def test_a_delimiter_more_often_in_one_line_is_a_log_all_the_same(tmp_path: Path) -> None:
-    lines = ["20171223-22:15:29:606|Step|3|a", "20171223-22:15:29:615|Step|3|b|c|d|e"]
-    assert values(tmp_path / "a.log", "\r\n".join(lines).encode()) == lines
-
-
-def test_a_table_whose_lines_end_at_carriage_returns_is_not_all_heading(tmp_path: Path) -> None:
-    (record,) = records(tmp_path / "a.csv", b"id,text\r1,a\r2,b\r")
-    assert isinstance(record.value, dict)
-    assert list(record.value.values()) == ["id", "text\r1", "a\r2", "b"]
-
-
 def test_a_nul_in_a_field(tmp_path: Path) -> None:
     record = only(records(tmp_path / "a.csv", b"name,comment\nbob,go\0od\n"))
     assert (record.value, record.flags) == ({"name": "bob", "comment": "go\0od"}, ("nul",))
@@ -265,28 +215,6 @@ def test_a_very_long_line_is_read_and_a_longer_one_rejected(tmp_path: Path) -> N
     assert [len(str(row.value)) > 1000 for row in kept] == [False, True, False]
     (row,) = rejections(found)
     assert (row.reason, row.position) == ("too_long", 9 + len(long))
-
-
-def test_a_key_first_seen_at_row_1000(tmp_path: Path) -> None:
-    lines = [{"a": 1, "b": None}] * 999 + [{"a": 1, "b": "x", "late": {"c": [1]}}]
-    for name, text in (
-        ("a.jsonl", "\n".join(map(json.dumps, lines))),
-        ("a.json", json.dumps(lines)),
-    ):
-        found = records(tmp_path / name, text.encode())
-        assert [record.value for record in found] == lines
-        cleaned = [row for raw in found if isinstance(row := cleaner().clean(raw), Record)]
-        assert records_to_table(cleaned)["text"][-1].as_py() == "a=1 b=x late.c=1"
-
-
-def test_crlf_in_a_quoted_cell_at_the_edge_of_a_slice(tmp_path: Path) -> None:
-    rows = [f'{number},"one\r\ntwo ""{number}"""' for number in range(200)]
-    data = "\r\n".join(["id,text", *rows]).encode()
-    expected = [{"id": str(n), "text": f'one\ntwo "{n}"'} for n in range(200)]
-    for slice_bytes in (10, 11, 23, 1 << 20):
-        file = planned(tmp_path / "a.csv", data, slice_bytes)
-        assert (len(file.slices) > 50) == (slice_bytes < 100)
-        assert [row.value for row in rows_of(file) if isinstance(row, Raw)] == expected
 
 
 def test_a_stack_trace_across_the_edge_of_a_slice(tmp_path: Path) -> None:
