@@ -17,6 +17,8 @@ from schemathesis import checks
 from serve.gateway.openapi import document
 from tests.serve.gateway_world import gateway_world
 from tests.serve.scripted_upstream import answered, completion, plain, upstream_world
+from tests.serve.search_world import leave_run, record
+from tests.serve.test_gateway_search import indexed, with_search
 
 pytestmark = pytest.mark.slow
 EXAMPLES = {"post": 25, "get": 5}
@@ -34,12 +36,21 @@ on."""
 
 
 @pytest.fixture(scope="module")
-def openapi() -> Iterator[Any]:
-    with upstream_world() as upstream, gateway_world({"main": upstream.url}) as world:
+def openapi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    folder = tmp_path_factory.mktemp("retro")
+    leave_run(folder / "all" / "day", [record("r-1", "a late refund")])
+    search = indexed(folder, tmp_path_factory.mktemp("index"), all=None)
+    with (
+        upstream_world() as upstream,
+        gateway_world({"main": upstream.url}, build=with_search(search)) as world,
+    ):
         told = httpx.get(f"{world.url}/openapi.json").json()
         # Of random names none would be a model's, and nothing would get as far as the provider.
         for name in ("ChatRequest", "EmbeddingRequest", "Document"):
             told["components"]["schemas"][name]["properties"]["model"] = {"enum": MODELS}
+        (run,) = httpx.get(f"{world.url}/v1/reports").json()["data"]
+        for path in ("/v1/reports/{run}", "/v1/reports/{run}/{file}"):
+            told["paths"][path]["get"]["parameters"][0]["schema"] = {"enum": [run["id"], "none"]}
         parts = told["components"]["schemas"]["Document"]["properties"]["parts"]
         parts["items"]["enum"] = ["summary"]
         upstream.otherwise = answer
@@ -58,7 +69,7 @@ async def answer(request: web.Request) -> web.StreamResponse:
 
 OPERATIONS = [
     (method, path)
-    for path, methods in document("0", metrics=True)["paths"].items()
+    for path, methods in document("0", metrics=True, search=True)["paths"].items()
     for method in methods
 ]
 
