@@ -4,9 +4,7 @@ a disk does not."""
 from __future__ import annotations
 
 import gzip
-import os
 import pickle
-import threading
 from collections.abc import Iterator
 from datetime import UTC
 from pathlib import Path
@@ -14,50 +12,37 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from job.errors import InputError, OutputInUse, UsageError
+from job.errors import InputError, UsageError
 from job.lines import LineFinder
 from job.read import plan_inputs, read_slice
 from job.read.inputs import find_files
-from job.run_folder import OWN_FILES, RunFolder
-from job.storage import lease, store
-from job.storage.hold import hold
+from job.run_folder import RunFolder
+from job.storage import store
 from job.storage.place import Place
-from job.storage.store import split_uri, store_words
-from job.write import appearing, write_atomic, write_json
+from job.storage.store import store_words
+from job.write import appearing, write_atomic
+from tests.job.cloud import BUCKET, cloud_folder, cloud_server, keys
 from tests.job.reading import REFERENCE
 from tests.object_store import SECRET, Fault, ObjectStore, well
 
 pytestmark = pytest.mark.slow
 
-BUCKET = "bucket"
-
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ObjectStore]:
-    with ObjectStore() as server, pytest.MonkeyPatch.context() as patch:
-        for name, value in server.environment.items():
-            patch.setenv(name, value)
-        server.make_bucket(BUCKET)
+    with cloud_server() as server:
         yield server
 
 
 @pytest.fixture
 def cloud(server: ObjectStore, request: pytest.FixtureRequest) -> Iterator[Place]:
-    """A folder on the server that nobody else uses."""
-    server.mood = well
-    server.requests.clear()
-    yield Place.of(f"s3://{BUCKET}/{request.node.name.partition('[')[0]}-{os.urandom(4).hex()}")
-    server.mood = well
+    with cloud_folder(server, request) as folder:
+        yield folder
 
 
 @pytest.fixture(params=["local", "cloud"])
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return Place.of(tmp_path) if request.param == "local" else request.getfixturevalue("cloud")
-
-
-def keys(server: ObjectStore, place: Place) -> list[str]:
-    """The names of all objects below a place."""
-    return [key.removeprefix(f"{place.path}/") for key in server.keys(BUCKET, f"{place.path}/")]
 
 
 def test_what_is_written_is_found_alike(root: Place) -> None:
@@ -139,41 +124,6 @@ def test_a_place_is_sent_and_shown_without_what_opens_it(cloud: Place) -> None:
     sent = pickle.dumps(cloud / "a")
     assert SECRET.encode() not in sent
     assert pickle.loads(sent).read_bytes() == b"x"  # noqa: S301 (our own)
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        "s3://id:hush@bucket/x",
-        "s3://id:hu/sh@bucket/x",
-        "s3://hush@bucket/x",
-        "gs://id:hush@bucket/x",
-        "s3://bucket/x?secret_key=hush",
-        "s3://bucket/x?access_key=id&secret_key=hush&region=a",
-        "s3://bucket/x?endpoint_override=http://id:hush@host",
-        "s3:///x",
-        "s3://a b/x",
-        "file://logs/x",
-        "file:///x?region=hush",
-    ],
-)
-def test_a_uri_with_a_secret_or_without_a_bucket_is_refused(given: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        Place.of(given)
-    assert "hush" not in str(caught.value)
-
-
-def test_a_store_that_nobody_knows_is_told_without_what_opens_it() -> None:
-    with pytest.raises(UsageError, match="cannot open") as caught:
-        Place.of("https://hush@host/x").exists()
-    assert "hush" not in str(caught.value)
-
-
-def test_what_is_no_option_belongs_to_the_name() -> None:
-    assert split_uri("s3://bucket/logs/app-?.log") == ("s3://bucket", "logs/app-?.log")
-    assert split_uri("s3://bucket/?region=x") == ("s3://bucket?region=x", "")
-    assert split_uri("abfs://container@account/x") == ("abfs://container@account", "x")
-    assert split_uri("file:///a%20b") == ("", "/a b")
 
 
 def fill(root: Place) -> None:
@@ -317,109 +267,3 @@ def test_a_wrong_key_is_a_usage_error(cloud: Place, monkeypatch: pytest.MonkeyPa
     with pytest.raises(InputError, match="the store refuses"):
         find_files([str(cloud)])
     store._open.cache_clear()
-
-
-MINE: dict[str, object] = {"inputs": ["a.log"], "model": "m"}
-OTHER: dict[str, object] = {"inputs": ["b.log"], "model": "m"}
-
-
-def test_a_run_folder_follows_the_same_rules(server: ObjectStore, cloud: Place) -> None:
-    folder = RunFolder(cloud)
-    with folder.locked():
-        assert folder.begin(MINE, overwrite=False) is False
-        write_atomic(folder.asked / "x.parquet", "")
-        write_atomic(folder.results / ".part-00000.parquet.0123abcd.part", "")
-        assert folder.begin(MINE, overwrite=False) is True
-        assert folder.asked.iterdir() == []
-        for name in (*OWN_FILES, "results/part-00000.parquet"):
-            write_json(cloud / name, {"identity": MINE})
-        folder.finish()
-    assert sorted(keys(server, cloud)) == sorted((*OWN_FILES, "results/part-00000.parquet"))
-    with pytest.raises(OutputInUse, match="other inputs or settings"):
-        folder.begin(OTHER, overwrite=False)
-    assert folder.begin(OTHER, overwrite=True) is False
-    assert keys(server, cloud) == [".fupan-run.json"]
-    folder.finish()
-    write_atomic(cloud / "precious.txt", "mine")
-    with pytest.raises(OutputInUse, match="something else"):
-        folder.begin(MINE, overwrite=False)
-    folder.begin(MINE, overwrite=True)
-    folder.finish()
-    assert keys(server, cloud) == ["precious.txt"]
-
-
-@pytest.fixture
-def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease, "LEASE_SECONDS", 1.5)
-    monkeypatch.setattr(lease, "RENEW_SECONDS", 0.1)
-    monkeypatch.setattr(lease, "LOOK_SECONDS", 0.1)
-
-
-@pytest.mark.usefixtures("short_leases")
-def test_two_runs_never_hold_one_folder(server: ObjectStore, cloud: Place) -> None:
-    with hold(cloud) as still_held:
-        with pytest.raises(OutputInUse, match="in use by another run"), hold(cloud):
-            pass
-        still_held()
-    with hold(cloud):
-        assert len(keys(server, cloud)) == 1
-    assert keys(server, cloud) == []
-
-
-@pytest.mark.usefixtures("short_leases")
-def test_of_many_that_come_at_once_one_holds_the_folder(server: ObjectStore, cloud: Place) -> None:
-    holders, most, refused = 0, 0, 0
-    count, ready = threading.Lock(), threading.Barrier(6)
-
-    def come() -> None:
-        nonlocal holders, most, refused
-        ready.wait()
-        try:
-            with hold(cloud):
-                with count:
-                    holders += 1
-                    most = max(most, holders)
-                done.wait()
-                with count:
-                    holders -= 1
-        except OutputInUse:
-            refused += 1
-            if refused == 5:
-                done.set()
-
-    done = threading.Event()
-    threads = [threading.Thread(target=come) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (most, refused) == (1, 5)
-    assert keys(server, cloud) == []
-
-
-@pytest.mark.parametrize("state", ["held", "wanted"])
-@pytest.mark.usefixtures("short_leases")
-def test_a_dead_run_keeps_the_folder_only_as_long_as_its_lease(
-    server: ObjectStore, cloud: Place, state: str
-) -> None:
-    write_atomic(cloud / f".lock-000007-00000000.{state}", "")
-    with hold(cloud):
-        assert len(keys(server, cloud)) == 1
-    assert keys(server, cloud) == []
-
-
-@pytest.mark.parametrize(
-    ("other", "taken_for_dead"), [("000009-00000000", True), ("000001-ffffffff", False)]
-)
-@pytest.mark.usefixtures("short_leases")
-def test_a_run_that_slept_too_long_learns_that_it_lost_the_folder(
-    cloud: Place, other: str, taken_for_dead: bool
-) -> None:
-    with hold(cloud) as still_held:
-        (held,) = cloud.glob(".lock-*.held")
-        write_atomic(cloud / f".lock-{other}.held", "")
-        if taken_for_dead:
-            held.unlink()
-        with pytest.raises(OutputInUse, match="taken over by another run"):
-            still_held()
-    assert [place.name for place in cloud.iterdir()] == [f".lock-{other}.held"]
