@@ -55,28 +55,39 @@ class IndexerReplica:
         search = SearchSettings.model_validate(settings)
         self._encoder = _encoder(search, models)
         self._indexer = Indexer(search.runs, search_folder(search.state), self._encoder)
-        self._working: asyncio.Task[None] | None = None
+        self._working: list[asyncio.Task[None]] = []
         with contextlib.suppress(OSError):
             os.nice(_NICE)
 
     async def check_health(self) -> None:
         """Raises where it works no longer. Called from the start on, which begins the work."""
-        if self._working is None:
-            self._working = asyncio.create_task(self._work())
-        if self._working.done():
+        if not self._working:
+            self._working = [
+                asyncio.create_task(self._look()),
+                asyncio.create_task(self._embed()),
+            ]
+        if any(task.done() for task in self._working):
             raise RuntimeError("the search does not look for new runs any more")
 
     async def __del__(self) -> None:
         """Ray Serve calls this at the end of the process."""
-        if self._working is not None:
-            self._working.cancel()
+        for task in self._working:
+            task.cancel()
         self._encoder.close()
 
-    async def _work(self) -> None:
+    async def _look(self) -> None:
+        """Take in runs as they come, however long vectors take."""
+        while True:
+            try:
+                await asyncio.to_thread(self._indexer.look)
+            except (OSError, ValueError) as error:
+                _LOG.warning("the index cannot be written: %s", error)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _embed(self) -> None:
         while True:
             busy = False
             try:
-                await asyncio.to_thread(self._indexer.look)
                 busy = await self._indexer.embed(EMBED_SECONDS)
                 if not busy:
                     await asyncio.to_thread(self._indexer.make_graphs)

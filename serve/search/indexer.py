@@ -15,9 +15,10 @@ import asyncio
 import logging
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,21 @@ from serve.search.reports import summary
 from serve.search.runs import UNDER_WAY, RunFolder, find_runs, fingerprint, result_files
 from serve.search.segment import Segment, write_segment
 from serve.search.settings import RunsSettings
-from serve.search.vectors import Part, count_vectors, folder_of, parts_in, read_parts
+from serve.search.vectors import Groups, Half, Part, count_vectors, folder_of, parts_in, read_parts
 
 KEPT_SECONDS = 60.0
 """A folder that nothing names any more stays so long, for replicas that are reading it."""
 _LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Portion:
+    """Texts of a run that are embedded together."""
+
+    run: IndexedRun
+    missing: Missing
+    groups: Groups
+    texts: list[str]
 
 
 class Indexer:
@@ -64,6 +75,8 @@ class Indexer:
         self._graphs: dict[str, SavedGraph] = {}
         self._unnamed: dict[Path, float] = {}
         self._working: tuple[str, Missing] | None = None
+        self._lock = threading.Lock()
+        """What looks for runs and what embeds them are in threads of their own."""
         before = Catalog.read(state)
         if before is not None and before.model == encoder.model:
             self._graphs = {graph.owner: graph for graph in before.graphs}
@@ -75,6 +88,10 @@ class Indexer:
 
     def look(self) -> None:
         """Take in what is new, let go of what is gone, and publish where anything changed."""
+        with self._lock:
+            self._look()
+
+    def _look(self) -> None:
         found = {run.id: run for run in find_runs(self._entries)}
         self._skipped = {}
         for run in found.values():
@@ -93,34 +110,55 @@ class Indexer:
     async def embed(self, seconds: float) -> bool:
         """Embed some of what has no vector yet, and publish it; whether there was any. Raises what
         `Encoder.encode` does where the model gives nothing within `seconds`."""
-        for run in list(self._runs.values()):
-            if run.embedded == run.texts:
-                continue
-            missing = await asyncio.to_thread(self._missing_of, run)
-            if not missing.complete:
-                groups, texts = missing.next()
-                missing.keep(groups, await self._encoder.encode(texts, seconds))
-            if missing.complete:
-                await asyncio.to_thread(missing.merge)
-            if run.run.id in self._runs:
-                embedded = run.texts - missing.count
-                self._runs[run.run.id] = replace(run, parts=missing.parts, embedded=embedded)
-            self.publish()
-            return True
-        return False
+        portion = await asyncio.to_thread(self._next)
+        if portion is None:
+            return False
+        vectors = None
+        if portion.texts:
+            # Meanwhile new runs are taken in.
+            vectors = await self._encoder.encode(portion.texts, seconds)
+        await asyncio.to_thread(self._keep, portion, vectors)
+        return True
 
     def make_graphs(self) -> None:
         """Make the graphs that are due."""
-        for owner in {run.run.owner for run in self._runs.values()}:
-            runs = {run.segment: run for run in self._runs.values() if run.run.owner == owner}
+        with self._lock:
+            known = list(self._runs.values())
+        for owner in {run.run.owner for run in known}:
+            runs = {run.segment: run for run in known if run.run.owner == owner}
             graph = self._graphs.get(owner)
             covered = {} if graph is None else self._covered(graph)
             missing = sum(run.embedded for name, run in runs.items() if name not in covered)
             vain = sum(count for name, count in covered.items() if name not in runs)
-            total = sum(covered.values())
-            if is_due(total, missing, vain):
-                self._make_graph(owner, runs)
-        self.publish()
+            if is_due(sum(covered.values()), missing, vain):
+                made = self._make_graph(owner, runs)
+                if made is not None:
+                    with self._lock:
+                        self._graphs[owner] = made
+                        self.publish()
+
+    def _next(self) -> _Portion | None:
+        """What is to be embedded next; None: nothing."""
+        with self._lock:
+            for run in self._runs.values():
+                if run.embedded < run.texts:
+                    missing = self._missing_of(run)
+                    return _Portion(run, missing, *missing.next())
+        return None
+
+    def _keep(self, portion: _Portion, vectors: Half | None) -> None:
+        """Keep the vectors of a portion, and publish."""
+        run, missing = portion.run, portion.missing
+        with self._lock:
+            if vectors is not None:
+                missing.keep(portion.groups, vectors)
+            if missing.complete:
+                missing.merge()
+            known = self._runs.get(run.run.id)
+            if known is not None and known.segment == run.segment:
+                embedded = run.texts - missing.count
+                self._runs[run.run.id] = replace(known, parts=missing.parts, embedded=embedded)
+            self.publish()
 
     def publish(self) -> None:
         """Tell what there is, where that is not what was told last."""
@@ -195,7 +233,7 @@ class Indexer:
         counts = np.bincount(rows[:, 0], minlength=len(graph.segments))
         return dict(zip(graph.segments, counts.tolist(), strict=True))
 
-    def _make_graph(self, owner: str, runs: dict[str, IndexedRun]) -> None:
+    def _make_graph(self, owner: str, runs: dict[str, IndexedRun]) -> SavedGraph | None:
         parts: dict[str, Part] = {}
         for name, run in sorted(runs.items()):
             if run.embedded != run.texts:
@@ -205,11 +243,11 @@ class Indexer:
             if part is not None:
                 parts[name] = part
         if not parts:
-            return
+            return None
         folder = self._state / "graphs" / f"{time.time_ns():x}"
         names = write_graph(folder, parts)
-        self._graphs[owner] = SavedGraph(owner, folder.name, names)
         _LOG.info("made a graph of %d vectors", sum(len(part.groups) for part in parts.values()))
+        return SavedGraph(owner, folder.name, names)
 
     def _sweep(self) -> None:
         """Remove what nothing has named for a while."""

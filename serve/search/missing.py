@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from serve.search.segment import Segment, digests_in
 from serve.search.vectors import (
@@ -86,7 +87,7 @@ class Missing:
         groups = np.flatnonzero(self._missing).astype(np.int32)
         order = np.argsort(segment.column("what")[segment.first[groups]], kind="stable")[:PORTION]
         chosen = groups[order]
-        texts = segment.documents["text"].take(segment.first[chosen].tolist()).to_pylist()
+        texts = segment.documents["text"].take(pa.array(segment.first[chosen])).to_pylist()
         return chosen, texts
 
     def keep(self, groups: Groups, vectors: Half) -> None:

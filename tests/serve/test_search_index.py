@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from serve.search.catalog import Catalog
 from serve.search.indexer import KEPT_SECONDS, Indexer
 from serve.search.runs import UNDER_WAY
 from serve.search.settings import RunsSettings
+from serve.search.vectors import Half
 from tests.serve.search_world import WordVectors, leave_run, record, renamed, search_world, theme
 
 FIRST = [record("r-1", "the refund is late"), record("r-2", "the parcel is stuck")]
@@ -211,3 +214,31 @@ async def test_nothing_is_written_where_nothing_changed(tmp_path: Path) -> None:
     catalog = Catalog.read(tmp_path / "index")
     assert catalog is not None
     assert [run.run.name for run in catalog.runs] == ["2026-03-10"]
+
+
+async def test_a_new_run_is_found_while_another_one_is_still_embedded(tmp_path: Path) -> None:
+    class Slow(WordVectors):
+        """Gives nothing until it is told to."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.asked_for, self.go_on = asyncio.Event(), asyncio.Event()
+
+        async def encode(self, texts: Sequence[str], seconds: float) -> Half:
+            self.asked_for.set()
+            await self.go_on.wait()
+            return await super().encode(texts, seconds)
+
+    leave_run(tmp_path / "2026-03-10", FIRST)
+    vectors = Slow()
+    async with search_world(tmp_path, state=tmp_path / ".index", vectors=vectors) as world:
+        world.indexer.look()
+        embedding = asyncio.create_task(world.indexer.embed(10))
+        await vectors.asked_for.wait()
+        leave_run(tmp_path / "2026-03-11", [record("r-3", "another refund")])
+        await asyncio.to_thread(world.indexer.look)
+        await world.server.refresh()
+        assert set(await world.hits(query="refund", mode="words")) == {"r-1", "r-3"}
+        vectors.go_on.set()
+        assert await embedding
+        assert world.indexer.behind == 1
