@@ -18,6 +18,7 @@ from serve.gateway.errors import (
 )
 from serve.gateway.flights import Flights
 from tests.serve.flight_world import Upstream, joiners, turns
+from tests.serve.virtual_loop import virtually
 
 
 async def test_of_200_one_is_asked_also_when_the_first_leaves() -> None:
@@ -147,6 +148,7 @@ async def test_a_short_timeout_of_the_first_is_its_own(error: Exception) -> None
     assert (hurried.asked, upstream.asked) == (1, 1)
 
 
+@virtually
 async def test_who_has_less_time_leaves_alone() -> None:
     flights, upstream = Flights(), Upstream()
     (first,) = joiners(flights, upstream.whole, 1)
@@ -158,6 +160,7 @@ async def test_who_has_less_time_leaves_alone() -> None:
     assert upstream.asked == 1
 
 
+@virtually
 async def test_the_flight_has_a_deadline_of_its_own() -> None:
     flights, upstream = Flights(grace=0.05), Upstream()
     first = asyncio.create_task(flights.join("key", upstream.whole, 0.01))
@@ -170,6 +173,7 @@ async def test_the_flight_has_a_deadline_of_its_own() -> None:
     assert upstream.cancelled == 1
 
 
+@virtually
 async def test_work_out_of_time_may_say_why() -> None:
     flights, upstream = Flights(), Upstream()
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from serve.gateway.body import PART_BYTES, PART_SECONDS, Body, GaveWay
 from serve.gateway.errors import BadRequest, BodyTooLarge
+from tests.serve.virtual_loop import virtually
 
 
 async def parts_of(*parts: bytes, endless: bool = False) -> AsyncIterator[bytes]:
@@ -53,6 +54,7 @@ def test_a_body_is_what_was_sent_however_it_came(parts: list[bytes]) -> None:
     assert asyncio.run(read({}, parts_of(*parts), max(len(whole), 1))) == whole
 
 
+@virtually
 async def test_a_body_that_stops_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("serve.gateway.body.PART_SECONDS", 0.01)
     with pytest.raises(BadRequest, match="too slowly") as refused:
@@ -60,6 +62,7 @@ async def test_a_body_that_stops_is_not_waited_for(monkeypatch: pytest.MonkeyPat
     assert refused.value.code == "body_timeout"
 
 
+@virtually
 async def test_a_body_may_take_longer_while_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("serve.gateway.body.PART_SECONDS", 0.05)
 

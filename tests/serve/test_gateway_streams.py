@@ -205,7 +205,7 @@ async def test_a_client_that_does_not_read_holds_up_the_provider_and_no_memory()
     fake = Fake([flood])
     async with world(fake) as made:
         tracemalloc.start()
-        stream = await made.stream(timeout=0.5)
+        stream = await made.stream(timeout=2)
         await anext(aiter(stream.events))
         await asyncio.wait_for(fake.left.wait(), 60)
         _, most = tracemalloc.get_traced_memory()

@@ -77,12 +77,12 @@ async def test_who_shows_another_token_is_turned_away_at_once_and_told_nothing(
 async def test_who_shows_nothing_does_not_stay(
     actor: LimiterActor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limiter_door, "SHOW_SECONDS", 0.05)
+    monkeypatch.setattr(limiter_door, "SHOW_SECONDS", 0.5)
     token = (await actor.address()).token
     for said in (b"", token[:-1]):
         assert await closed(await knock(actor, said)) == b""
     connection = await knock(actor, token + HELLO)
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(0.6)
     connection[1].write(LETTER)
     assert await granted(connection) == 0, "who is let in may be silent"
 

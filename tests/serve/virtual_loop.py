@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
@@ -44,3 +46,13 @@ def run_virtually(main: Coroutine[Any, Any, _T]) -> _T:
     """What `main` returns; time is simulated."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main)
+
+
+def virtually(test: Callable[_P, Coroutine[Any, Any, None]]) -> Callable[_P, None]:
+    """A test whose seconds are simulated."""
+
+    @wraps(test)
+    def run(*args: _P.args, **kwargs: _P.kwargs) -> None:
+        run_virtually(test(*args, **kwargs))
+
+    return run
