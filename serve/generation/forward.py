@@ -30,7 +30,8 @@ TOLERANCE = 0.05
 
 
 class _Span(NamedTuple):
-    """Tokens of one stream that look back together: those from `first` to `last` of the row."""
+    """Tokens of one stream that look back together: those from `first` to `last` of the row.
+    `mask`: once for each of the heads that share keys."""
 
     slot: int
     first: int
@@ -129,11 +130,10 @@ class SlotForward:
             places += range(work.start, end)
             lasts.append(len(slots) - 1)
             if size > 1:
-                spans.append(
-                    _Span(work.slot, first, len(slots), self._mask(list(range(work.start, end))))
-                )
+                mask = self._mask(list(range(work.start, end)))
+                spans.append(_Span(work.slot, first, len(slots), mask.repeat(self._groups, 1)))
         streams = _leading(works)
-        mask = self._mask(places_of := [places[last] for last in lasts[:streams]])
+        mask = self._mask([places[last] for last in lasts[:streams]])
         row = _Row(
             self._keys,
             self._values,
@@ -141,7 +141,7 @@ class SlotForward:
             self._tensor(places),
             streams,
             self._tensor(lasts[:streams]),
-            mask.view(len(places_of), 1, 1, -1) if places_of else mask,
+            mask[:, None, None],
             spans,
         )
         return row, self._tensor(
@@ -150,10 +150,8 @@ class SlotForward:
 
     def _mask(self, places: list[int]) -> torch.Tensor:
         """For a token at each of `places`, what is added to its attention: nothing up to itself."""
-        if not places:
-            return torch.empty(0)
         at = self._tensor(places)[:, None]
-        seen = torch.arange(max(places) + 1, device=self._device)[None] <= at
+        seen = torch.arange(max(places, default=-1) + 1, device=self._device)[None] <= at
         mask = torch.zeros(seen.shape, dtype=self._model.dtype, device=self._device)
         return mask.masked_fill_(~seen, float("-inf"))
 
@@ -213,7 +211,7 @@ def _attention(
             queries[:, :, first:last].reshape(1, shared, group * (last - first), size),
             keys[slot : slot + 1, :, :end],
             values[slot : slot + 1, :, :end],
-            attn_mask=mask.repeat(group, 1),
+            attn_mask=mask,
             scale=scaling,
         )
         out[first:last] = found.view(shared, group, last - first, size).permute(2, 0, 1, 3)

@@ -71,10 +71,12 @@ def load(name: str, context: int, threads: int) -> Loaded:
         )
     ends = _ends(model, tokenizer)
     chat = Chat(tokenizer, context)
-    forward = _in_memory(model, device, context)
     try:
+        forward = _in_memory(model, device, context)
         forward.check(tokenizer("The quick brown fox jumps over the lazy dog.")["input_ids"])
-    except (NotImplementedError, TypeError, AttributeError) as error:
+    except GenerationModelError:
+        raise
+    except Exception as error:  # whatever a model says whose layers are built otherwise
         raise GenerationModelError(
             f"generation model {name!r} ({model.config.model_type}) is built in a way that is not "
             f"supported here: {error}"

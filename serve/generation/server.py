@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any
 
-from serve.ask.errors import TimedOut
+from serve.ask.errors import TimedOut, Unavailable
 from serve.generation.engine import Engine, Forward
 from serve.generation.errors import overflow, refused
 from serve.generation.parameters import Asked, read_asked
@@ -152,14 +152,19 @@ class GenerationServer:
         loop = asyncio.get_running_loop()
         while self._more:
             self._more = False
-            ready = await loop.run_in_executor(self._steps, self._engine.step)
+            try:
+                ready = await loop.run_in_executor(self._steps, self._engine.step)
+            except Exception as error:
+                failure = Unavailable(f"the model broke: {error}", 500)
+                for pieces in self._open.values():
+                    pieces.put_nowait(Piece(error=failure))
+                raise
             if ready is None:
                 continue
             self._more = True
             for stream, piece in ready:
-                pieces = self._open.get(stream)
-                if pieces is not None and piece != _NOTHING:
-                    pieces.put_nowait(piece)
+                if stream in self._open and piece != _NOTHING:
+                    self._open[stream].put_nowait(piece)
 
 
 _NOTHING = Piece()

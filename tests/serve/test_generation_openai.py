@@ -129,8 +129,8 @@ def test_the_small_model_answers_by_a_schema_and_in_a_stream() -> None:
         schema = {
             "type": "object",
             "properties": {
-                "city": {"type": "string", "maxLength": 20},
-                "in": {"enum": ["EU", "UK"]},
+                "city": {"type": "string", "maxLength": 9},
+                "at": {"enum": ["EU", "US"]},
             },
             "required": ["city", "at"],
             "additionalProperties": False,
