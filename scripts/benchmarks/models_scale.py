@@ -237,9 +237,8 @@ def draw(looks: Sequence[Look]) -> bytes:
         legend_at_bottom_columns=3,
         truncate_legend=-1,
     )
-    drawing.add("clients at once", points("clients"), stroke_style={"width": 2})
+    drawing.add("clients at once", points("clients"))
     drawing.add("texts a second", points("answers", MEAN_OF))
-    wide = {"width": 4}
-    drawing.add("replicas (right axis)", points("replicas"), secondary=True, stroke_style=wide)
+    drawing.add("replicas (right axis)", points("replicas"), secondary=True)
     found: bytes = drawing.render()
     return found
