@@ -9,14 +9,13 @@ from pathlib import Path
 
 _DAY = Path(__file__).resolve().parents[2] / "docs" / "sample-day"
 _FILES = ("app.log", "chat.jsonl", "feedback.csv")
-_LONGEST = 400
-"""Characters of a piece: with those of the sample day at most about 250 tokens of MiniLM, which
-reads 256."""
-_SHORTEST = 20
+_SHORTEST, _LONGEST = 100, 800
+"""Characters of a piece: a log line or a conversation, 156 tokens on average as MiniLM reads them
+(of a sixth, which has more than the 256 that it reads, the beginning)."""
 
 
 def pieces(seed: int) -> Iterator[str]:
-    """Without end; half of them are shorter than a quarter of the longest."""
+    """Without end; as many between 100 and 200 characters as between 400 and 800."""
     chance = random.Random(seed)
     day = "".join((_DAY / name).read_text(encoding="utf-8") for name in _FILES)
     number = 0
