@@ -41,9 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model", choices=(MINILM, BUNDLED), help="one of the two only (default: both)"
     )
     parser.add_argument("--rounds", type=int, default=3, help="of each (default 3)")
-    parser.add_argument(
-        "--texts", type=int, default=512, help="of one round of MiniLM (default 512)"
-    )
+    parser.add_argument("--texts", type=int, default=512, help="of a round of MiniLM (default 512)")
 
 
 def measure(model: str, args: argparse.Namespace) -> Mapping[tuple[str, int], Round]:
