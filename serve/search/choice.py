@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from serve.embedder import BUNDLED
 from serve.models.settings import EmbedderSettings, Entry, served
-from serve.search.settings import SearchSettings
+from serve.search.settings import BUNDLED, SearchSettings
 
 
 def embedder_of(search: SearchSettings, models: Mapping[str, Entry]) -> str:

@@ -12,6 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field
 EVERYBODY = "*"
 """The tenant of runs that everybody sees who may ask at all."""
 
+BUNDLED = "bundled"
+"""The model that comes with the package (serve.embedder), which the job's commands do not load to
+read the settings."""
+
 Tenant = Annotated[str, Field(pattern=r"^(\*|[A-Za-z0-9][A-Za-z0-9._-]{0,63})$")]
 """The tenant of API keys (docs/keys.md), or EVERYBODY."""
 
