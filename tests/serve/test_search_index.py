@@ -242,3 +242,15 @@ async def test_a_new_run_is_found_while_another_one_is_still_embedded(tmp_path: 
         vectors.go_on.set()
         assert await embedding
         assert world.indexer.behind == 1
+
+
+async def test_a_run_without_a_record_is_listed_and_found_nowhere(tmp_path: Path) -> None:
+    leave_run(tmp_path / "empty", [])
+    leave_run(tmp_path / "full", FIRST)
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        told = await world.reports()
+        assert [run["records"] for run in told["data"]] in ([0, 2], [2, 0])
+        assert told["skipped"] == []
+        assert await world.hits(query="refund", mode="words") == ["r-1"]
+        assert await world.hits(query="refund", run="empty") == []
