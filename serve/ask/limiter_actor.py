@@ -5,7 +5,8 @@ the next: a client under load sends few and large ones, an idle one sends at onc
 
 Invariant: the key never travels: each client reads it in its own process, and only a hash of it and
 the URL names the actor. A client survives the loss of the actor, and of the line to it: on every
-new line all that is waited for is asked for again.
+new line all that is waited for is asked for again. Whatever goes wrong, nobody waits for a letter
+that is not written, and leases that have ended are told of in the next one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Mapping
 from serve.ask.contract import Class
 from serve.ask.limiter_host import breaker_open
 from serve.ask.limiter_letters import Decided, Letter, OutcomeRow, TicketRow, Wait
-from serve.ask.limiter_link import AWAY, LimiterLink
+from serve.ask.limiter_link import AWAY, LimiterAway, LimiterLink
 from serve.ask.limiter_server import server_name
 from serve.ask.permit import CALL_SECONDS, Lease, LimiterStats, Limits, Outcome, Settled
 
@@ -135,6 +136,9 @@ class RayPermits:
                     await self._link.replace(error)
         except Exception as error:
             self._give_up(error)
+        except BaseException:
+            self._give_up(LimiterAway("nobody writes to the limiter of this cluster any more"))
+            raise
 
     async def _exchange_one(self) -> None:
         if not self._link.up:
@@ -145,11 +149,10 @@ class RayPermits:
         for ticket_id in letter.tickets:
             self._waits[ticket_id].sent = True
         try:
-            reply = await self._link.exchange(letter.rows())
-        except AWAY:
+            letter.hear(await self._link.exchange(letter.rows()))
+        except BaseException:
             self._letter.repeat(letter, self._waits)
             raise
-        letter.hear(reply)
 
     def _hear(self, decided: Mapping[str, Decided]) -> None:
         for ticket_id, each in decided.items():
@@ -171,15 +174,14 @@ class RayPermits:
                 wait.decided.set_result(decided)
 
     def _give_up(self, error: Exception) -> None:
-        """Nobody is asked any more; who waits gets the error."""
+        """Nobody is asked any more; who waits gets the error. What has ended is told of in the next
+        letter, whenever there is one."""
         self._link.give_up()
-        letter, self._letter = self._letter, Letter()
+        letter, self._letter = self._letter, self._letter.ended()
         waits, self._waits = self._waits, {}
         for wait in waits.values():
             self._end_wait(wait, error)
-        for stats in letter.stats:
-            if not stats.done():
-                stats.set_exception(error)
+        letter.give_up(error)
 
     def _end_wait(self, wait: Wait, error: Exception) -> None:
         self._link.closed(wait.ticket.id)

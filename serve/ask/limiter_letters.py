@@ -159,3 +159,21 @@ class Letter:
         self.outcomes |= lost.outcomes
         self.unwanted |= lost.unwanted
         self.stats += lost.stats
+
+    def ended(self) -> Letter:
+        """What it says of leases and tickets that are over, for a later one; nobody waits for what
+        comes of it."""
+        return Letter(
+            outcomes={id_: (row, None) for id_, (row, _) in self.outcomes.items()},
+            unwanted=dict(self.unwanted),
+        )
+
+    def give_up(self, error: Exception) -> None:
+        """Nothing comes of it for now: who waits for the stats gets the error, and who settled
+        waits no longer."""
+        for _, settled in self.outcomes.values():
+            if settled is not None and not settled.done():
+                settled.set_result(Settled(breaker_open=False))
+        for stats in self.stats:
+            if not stats.done():
+                stats.set_exception(error)

@@ -50,13 +50,18 @@ class LimiterActor:
         self._idle_seconds = idle_seconds
         self._used_at = time.monotonic()
         loop = asyncio.get_running_loop()
-        door = Door(lambda: _Guest(self).line)
-        self._opening = loop.create_task(door.open(host or ray.util.get_node_ip_address()))
+        self._door = Door(lambda: _Guest(self).line)
+        self._listens_on = host or ray.util.get_node_ip_address()
+        self._opening = loop.create_task(self._door.open(self._listens_on))
         self._watching = loop.create_task(self._watch())
 
     async def address(self) -> Address:
-        """Where it listens. Raises OSError where it cannot."""
-        return await self._opening
+        """Where it listens. Raises OSError where it cannot; who asks again has it try again."""
+        opening = self._opening
+        if opening.done() and (opening.cancelled() or opening.exception() is not None):
+            loop = asyncio.get_running_loop()
+            opening = self._opening = loop.create_task(self._door.open(self._listens_on))
+        return await opening
 
     def welcome(self, caller: Caller, line: Line) -> Client:
         """Somebody has come; an older line of the same client is over, so that nothing is heard
