@@ -159,6 +159,8 @@ def _body(call: Call, model: str) -> dict[str, Any]:
 
 def _busy(error: RateLimited | Unavailable) -> AskError:
     """`error`, as a full queue where it says when to come again."""
+    if isinstance(error, ModelNotLoaded):
+        return error
     if isinstance(error, RateLimited) or (error.status == 503 and error.retry_after is not None):
         busy = ModelBusy(error.message, 503, error.retry_after or BUSY_SECONDS)
         busy.said = error.said

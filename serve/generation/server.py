@@ -7,8 +7,10 @@ beyond the seconds of the call, and not more wait than `queue` says.
 from __future__ import annotations
 
 import asyncio
+import gc
 import math
 import os
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
@@ -46,6 +48,7 @@ class GenerationServer:
         self._beside = ThreadPoolExecutor(2, "prompts")
         self._open: dict[Sequence, asyncio.Queue[Piece]] = {}
         self._asked = 0
+        self._closed = False
         self._more = False
         self._running: asyncio.Task[None] | None = None
 
@@ -86,12 +89,24 @@ class GenerationServer:
             self._running.result()
 
     async def aclose(self) -> None:
-        """See `ModelServer.aclose`."""
+        """See `ModelServer.aclose`. The model's memory is free when this returns."""
+        if self._closed:
+            return
+        self._closed = True
         if self._running is not None:
             self._running.cancel()
             await asyncio.wait([self._running])
         self._steps.shutdown(cancel_futures=True)
         self._beside.shutdown(cancel_futures=True)
+        # An error of it holds the frames that it came through, and what these hold.
+        self._running = None
+        del self._engine, self._model
+        await asyncio.to_thread(_free)
+
+    def check_open(self) -> None:
+        """Raises Unavailable where the model is let go of."""
+        if self._closed:
+            raise Unavailable("the model is being let go of", 503, BUSY_SECONDS)
 
     def enter(self) -> None:
         """One more call. Raises ModelBusy where as many wait as may."""
@@ -170,6 +185,14 @@ class GenerationServer:
 _NOTHING = Piece()
 
 
+def _free() -> None:
+    """Give memory of what nothing holds any more back, that of a GPU to its other processes."""
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
 class _Call:
     """One request. `asked` and `answer` are there once its pieces are asked for."""
 
@@ -189,6 +212,7 @@ class _Call:
         deadline = asyncio.get_running_loop().time() + self._seconds
         if self._endpoint != ENDPOINT:
             raise refused(f"This model writes: ask it at /v1/{ENDPOINT}.", "model")
+        self._server.check_open()
         self.asked = read_asked(self._body)
         self.answer = self._server.new_answer(self.asked)
         self._server.enter()

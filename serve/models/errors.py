@@ -23,7 +23,9 @@ class ModelBusy(Unavailable):
 
 
 class ModelNotLoaded(Unavailable):
-    """Its application is not deployed, or failed to start."""
+    """Its application is not deployed, or failed to start, or it cannot be loaded into its pool.
+    `retry_after`: seconds after which that is tried again, where it is known. Why is for the logs:
+    it may name files and hosts."""
 
     sent = False
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
+import weakref
 from typing import Any
 
 import orjson
 import pytest
 
-from serve.ask.errors import ContextOverflow, Refused, TimedOut
+from serve.ask.errors import ContextOverflow, Refused, TimedOut, Unavailable
 from serve.generation.server import GenerationServer
 from serve.models.errors import ModelBusy
 from tests.serve.generation_world import FakeForward, body, server, until, written
@@ -145,3 +147,17 @@ async def test_a_broken_model_tells_its_clients_and_its_health() -> None:
     with pytest.raises(RuntimeError, match="CUDA"):
         asked.check_health()
     await asked.aclose()
+
+
+@pytest.mark.parametrize("broken", [False, True])
+async def test_a_model_that_is_let_go_of_is_out_of_memory(broken: bool) -> None:
+    forward = FakeForward()
+    forward.error = RuntimeError("CUDA error") if broken else None
+    asked, there = server(forward), weakref.ref(forward)
+    with contextlib.suppress(Unavailable):
+        await asked.answer(CHAT, body("a", max_tokens=2), 60)
+    del forward
+    await asked.aclose()
+    assert there() is None
+    with pytest.raises(Unavailable, match="let go of"):
+        await asked.answer(CHAT, body("a"), 60)

@@ -187,6 +187,17 @@ def test_a_model_that_is_not_loaded_is_named(gateway: Own) -> None:
         gateway.ask("hello")
 
 
+def test_one_that_cannot_be_loaded_says_when_to_come_again_and_nothing_of_why(gateway: Own) -> None:
+    for stream in (False, True):
+        gateway.calls.lost[:] = [ModelNotLoaded("no /weights/secret", 503, 41.2)]
+        with pytest.raises(openai.InternalServerError) as caught:
+            gateway.ask("hello", stream=stream)
+        assert caught.value.status_code == 503
+        assert caught.value.code == "provider_unavailable"
+        assert caught.value.response.headers["retry-after"] == "42"
+        assert "weights" not in caught.value.response.text
+
+
 def test_providers_and_own_models_stand_in_for_each_other() -> None:
     names = {
         "own-first": {"use": ["local/writer", "main/simulated"]},

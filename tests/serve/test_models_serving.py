@@ -209,8 +209,10 @@ def test_models_of_a_pool_are_loaded_when_they_are_asked_for(url: str) -> None:
     assert made_by("one") == first
     assert made_by("two") != first
     assert made_by("one") != first  # the other took its place
-    with pytest.raises(openai.InternalServerError, match="'missing' cannot be loaded"):
+    with pytest.raises(openai.InternalServerError, match="local/gone is not loaded") as caught:
         client(url).embeddings.create(model="gone", input="hello")
+    assert (caught.value.status_code, caught.value.code) == (503, "provider_unavailable")
+    assert 50 < int(caught.value.response.headers["retry-after"]) <= 60
     assert made_by("two") != first
 
 
