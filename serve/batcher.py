@@ -1,9 +1,9 @@
 """Batches for a device: the slot is taken first, then a batch is filled from all who wait by then.
 
 Invariant: at most `slots` batches are computed at once and nobody waits while a slot is free; every
-work ends with a result, with an error or by being withdrawn, and what nobody waits for any more, or
-what can no longer be ready in time, is not computed. (Ray Serve's own batching forms a batch before
-there is a slot for it: under load it had 1 to 5 of 32.)
+work ends with a result, with an error or by being withdrawn before it began; what nobody waits for
+any more, or what can no longer be ready in time, is not begun. (Ray Serve's own batching forms a
+batch before there is a slot for it: under load it had 1 to 5 of 32.)
 """
 
 from __future__ import annotations
@@ -132,9 +132,11 @@ class Batcher(Generic[Value, Result]):
             asyncio.get_running_loop().call_soon(self._fill)
 
     def withdraw(self, work: Work[Value, Result]) -> None:
-        """Nobody wants it any more: it is not computed if that has not begun."""
+        """Nobody waits for it any more: it is not computed if that has not begun, and has its
+        result if it has."""
         self._leave(work)
-        work.done.cancel()
+        if not work.begun:
+            work.done.cancel()
 
     async def aclose(self) -> None:
         """End: those who wait are told Closed, and what is being computed is waited for."""

@@ -1,8 +1,9 @@
 """The vectors of texts: kept ones, those that are being computed for somebody else, and new ones.
 
-Invariant: equal texts are computed once at a time, whoever asks; a text is computed as long as
-anybody waits for it, and no longer; what is kept is found for a day, each text's a little longer or
-shorter, and takes no more memory than it may.
+Invariant: equal texts are computed once at a time, whoever asks; a text that nobody waits for any
+more is not begun; each vector that was computed is kept at once, whatever becomes of the request;
+what is kept is found for a day, each text's a little longer or shorter, and takes no more memory
+than it may.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import struct
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,29 +112,29 @@ class Flights:
         batcher says of the first that has none."""
         async with self._board(wanted, until) as works:
             vectors = await asyncio.gather(*map(asyncio.shield, (w.done for w in works)))
-        found = {
+        return {
             key: Found(measured.tokens, vector)
             for (key, measured), vector in zip(wanted.items(), vectors, strict=True)
         }
-        for key, each in found.items():
-            self._cache.put(key, each)
-        return found
 
     @asynccontextmanager
     async def _board(
         self, wanted: Mapping[bytes, Measured], until: float
     ) -> AsyncIterator[Sequence[TextWork]]:
-        """The works of `wanted`; those that nobody waits for at the end are withdrawn."""
-        new: list[TextWork] = []
+        """The works of `wanted`; those that nobody waits for at the end are withdrawn. What has
+        begun then goes on: whoever asks for it meanwhile shares it."""
+        new: dict[bytes, _Flight] = {}
         flights: dict[bytes, _Flight] = {}
         for key, measured in wanted.items():
             flight = self._flying.get(key)
             if flight is None or _failed(flight.work):
                 flight = _Flight(Work(measured.text, measured.read, until), 0)
-                new.append(flight.work)
+                new[key] = flight
             flight.work.until = max(flight.work.until, until)
             flights[key] = flight
-        self._batcher.add(new)
+        self._batcher.add(flight.work for flight in new.values())
+        for key, flight in new.items():
+            flight.work.done.add_done_callback(partial(self._landed, key, wanted[key], flight))
         for key, flight in flights.items():
             flight.waited += 1
             self._flying[key] = flight
@@ -142,14 +144,19 @@ class Flights:
             yield works
         finally:
             del self._boarded[id(works)]
-            for key, flight in flights.items():
+            for flight in flights.values():
                 flight.waited -= 1
-                if flight.waited and not flight.work.done.done():
-                    continue
-                if self._flying.get(key) is flight:
-                    del self._flying[key]
                 if not flight.waited:
                     self._batcher.withdraw(flight.work)
+
+    def _landed(
+        self, key: bytes, measured: Measured, flight: _Flight, done: asyncio.Future[Any]
+    ) -> None:
+        """The work of `flight` has come to its end."""
+        if self._flying.get(key) is flight:
+            del self._flying[key]
+        if not _failed(flight.work):
+            self._cache.put(key, Found(measured.tokens, done.result()))
 
 
 def _failed(work: TextWork) -> bool:

@@ -20,7 +20,8 @@ DIM = 4
 
 class FakeEngine:
     """A word is a token. `together`: texts that fit in memory at once; a text with one of `broken`
-    raises, one with "huge" never fits. Batches wait until `open` is set."""
+    raises, one with "huge" never fits. Batches wait until `open` is set, those that hold a text
+    with `held` alone until `let_go` is."""
 
     name = "fake"
     dim = DIM
@@ -38,6 +39,8 @@ class FakeEngine:
         self.open = threading.Event()
         self.open.set()
         self.entered = threading.Event()
+        self.held = ""
+        self.holds, self.let_go = threading.Event(), threading.Event()
 
     def enter(self) -> None:
         pass
@@ -51,6 +54,9 @@ class FakeEngine:
     def run(self, texts: Sequence[str]) -> Vectors:
         self.entered.set()
         self.open.wait()
+        if self.held and any(self.held in text.split() for text in texts):
+            self.holds.set()
+            self.let_go.wait()
         self.batches.append(list(texts))
         if len(texts) > self.together or any("huge" in text for text in texts):
             raise DoesNotFit("too much")
@@ -94,6 +100,7 @@ async def server(engine: FakeEngine, **settings: Any) -> AsyncIterator[Embedding
         yield made
     finally:
         engine.open.set()
+        engine.let_go.set()
         await made.aclose()
 
 

@@ -120,6 +120,19 @@ def test_what_is_withdrawn_is_not_computed_and_makes_room() -> None:
     run(main())
 
 
+def test_what_has_begun_has_its_result_though_it_is_withdrawn() -> None:
+    async def main() -> None:
+        device = Device()
+        batcher = device.batcher()
+        (begun,) = works("begun")
+        batcher.add([begun])
+        await asyncio.sleep(0.5)
+        batcher.withdraw(begun)
+        assert await begun.done == "BEGUN"
+
+    run(main())
+
+
 def test_what_can_no_longer_be_ready_in_time_is_not_computed() -> None:
     async def main() -> None:
         device = Device()

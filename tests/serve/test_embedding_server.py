@@ -164,6 +164,26 @@ async def test_whoever_leaves_takes_nothing_from_who_shares(engine: FakeEngine) 
     assert engine.computed == ["blocker", "shared", "later"]
 
 
+async def test_what_is_computed_of_a_request_that_ends_early_is_kept(engine: FakeEngine) -> None:
+    """Also what had begun, which whoever asks meanwhile waits for."""
+    texts = [f"{number} one two three four five six seven" for number in range(48)]
+    engine.held = "30"
+    async with server(engine) as of:
+        early = asyncio.create_task(ask(of, texts))
+        await asyncio.to_thread(engine.holds.wait)
+        done = len(engine.computed)
+        early.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await early
+        again = asyncio.create_task(ask(of, texts))
+        await asyncio.sleep(0)
+        engine.let_go.set()
+        answer = await again
+    assert 0 < done < len(texts)
+    assert near(answer["data"][0]["embedding"], texts[0])
+    assert sorted(engine.computed) == sorted(texts)
+
+
 async def test_what_breaks_a_batch_breaks_its_own_request_alone(engine: FakeEngine) -> None:
     engine.broken = {"poison"}
     async with server(engine) as of:
