@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from serve.ask.contract import Usage
-from serve.ask.errors import AskError, RateLimited, TimedOut, Unavailable
+from serve.ask.errors import AskError, RateLimited, TimedOut, Unavailable, Unsupported
 from serve.ask.permit import Lease, Outcome, OutcomeKind
 from serve.ask.price_table import prices_of
 from serve.ask.ratelimit_headers import PREFIX
@@ -59,7 +59,7 @@ class Attempts:
         await self._connection.aclose()
 
     async def one(self, trial: Trial, target: Target, lease: Lease) -> Answer:
-        """One attempt under `lease`. Raises an AskError."""
+        """One attempt under `lease`. Raises an AskError, which the `trial` is told of."""
         about = trial.about
         about.attempts += 1
         body = self._outgoing.body(trial.call, target.model)
@@ -87,6 +87,10 @@ class Attempts:
         except AskError as error:
             if response is not None:
                 response.close()
+            # Should the request's time be over while the permit is given back, this is what went
+            # wrong. (What is Unsupported may be of our own adding, and is left out at once.)
+            if not isinstance(error, Unsupported):
+                trial.phase, trial.failure = "retry", error
             trial.breaker_open = await self._gate.leave(lease, _outcome(error, response))
             raise
         except BaseException:

@@ -73,13 +73,12 @@ class OneProvider:
                 self.gate.heed(error.retry_after)
                 if others and tries >= len(PAUSES):
                     raise
-                trial.failure = failure = error
+                failure = error
                 tries += others
             except Unavailable as error:
                 self.gate.heed(error.retry_after)
                 if error.status == 200 or tries >= len(PAUSES) or (others and not error.sent):
                     raise
-                trial.phase, trial.failure = "retry", error
                 failure = error
                 pause = PAUSES[tries] if error.retry_after is None else error.retry_after
                 # While it is open, the breaker says whether to go on, and at once.

@@ -106,7 +106,7 @@ class Upstream:
         """Why there was no answer in time."""
         target = trial.target or first
         if trial.phase == "retry" and trial.failure is not None:
-            return gateway_error(trial.failure, target)
+            return await self._told(trial.failure, target)
         if trial.phase == "provider":
             return gateway_error(TimedOut("no answer in time"), target)
         return await self._told(NoPermit("no permit in time"), target)
