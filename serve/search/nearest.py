@@ -19,7 +19,10 @@ from numpy.typing import NDArray
 
 from serve.search.vectors import Half
 
-CONNECTIVITY, EXPANSION_ADD = 16, 64
+CONNECTIVITY, EXPANSION_ADD = 16, 128
+"""Of a million vectors in 2,000 clusters, a graph built with usearch's usual 128 finds 0.997 of the
+nearest ten; with 64 it is built in three quarters of the time and finds 0.96, however many
+candidates it names: some clusters cannot be reached."""
 EXPANSION = 192
 """Candidates the graph keeps in view. On clustered vectors recall is measured by `scripts/bench
 search`."""
