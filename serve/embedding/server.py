@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from serve.ask.errors import AskError, TimedOut, Unavailable
 from serve.batch_controller import BatchController, Bounds
-from serve.batcher import Batcher, Closed, Computed, TooLate
+from serve.batcher import Batcher, Closed, TooLate
 from serve.cache.store import MemoryStore
 from serve.embedder import Embedder
+from serve.embedding.computing import OWN_TEXT, Computing, TextFailed
 from serve.embedding.engine import most_characters
-from serve.embedding.halves import Failed, Outcome
 from serve.embedding.request import Wanted, over_long, read_wanted, refused
 from serve.embedding.texts import Flights, Found, Measured, VectorCache, key_of
 from serve.embedding.wire import shortened, written
@@ -35,21 +35,13 @@ TARGET_SECONDS: Final = 0.25
 """Of a batch: nobody who comes while all slots are taken waits much longer for one."""
 FIRST: Final = 4
 """Times `Engine.enough`: the limit of the first batch."""
+LEAST: Final = 32
+"""Of `Engine.enough`, the part that the limit never sinks below: how far memory that is short, or a
+device that others use too, can push it."""
 INLINE_CHARACTERS: Final = 4096
 """Counted on the loop, in two milliseconds; more is counted in a thread."""
 STUCK_SECONDS: Final = 300.0
 """A batch that takes longer will never end."""
-FAILED_IN_A_ROW: Final = 16
-"""Texts that failed alone with no success between: it is the model, not the texts."""
-
-
-class TextFailed(Exception):
-    """The model gave no vector for `text`. `fits`: False where it does not fit in memory."""
-
-    def __init__(self, text: str, failed: Failed) -> None:
-        super().__init__(failed.reason)
-        self.text = text
-        self.fits = failed.fits
 
 
 class EmbeddingServer:
@@ -69,13 +61,14 @@ class EmbeddingServer:
         self._most_characters = most_characters(engine)
         self._closed = False
         self._queue = settings.queue
-        self._failures = 0
         # What is loaded at the first batch is loaded now.
-        self._embedder.encode(["fupan"])
+        self._embedder.encode([OWN_TEXT])
+        self._computing = Computing(self._embedder)
         self._batcher = Batcher[str, NDArray[np.float32]](
-            self._compute,
+            self._computing.compute,
             BatchController(
-                Bounds(engine.enough, engine.most_batch, TARGET_SECONDS), FIRST * engine.enough
+                Bounds(max(1, engine.enough // LEAST), engine.most_batch, TARGET_SECONDS),
+                FIRST * engine.enough,
             ),
             slots=engine.slots,
             enough=engine.enough,
@@ -139,8 +132,7 @@ class EmbeddingServer:
         longest = self._batcher.longest()
         if longest > STUCK_SECONDS:
             raise RuntimeError(f"{self._name}: a batch has not ended for {longest:.0f} s")
-        if self._failures >= FAILED_IN_A_ROW:
-            raise RuntimeError(f"{self._name}: the last {self._failures} texts all failed")
+        self._computing.check()
 
     async def aclose(self) -> None:
         """See `ModelServer.aclose`. The model's memory is free when this returns."""
@@ -225,25 +217,6 @@ class EmbeddingServer:
             name,
             "out_of_memory",
         )
-
-    async def _compute(self, texts: Sequence[str]) -> Computed[NDArray[np.float32]]:
-        """One batch, in a thread of the embedder."""
-        loop = asyncio.get_running_loop()
-        halved = await loop.run_in_executor(self._embedder.pool, self._embedder.run, texts)
-        return Computed(
-            list(self._results(texts, halved.outcomes)), halved.fitted, memory=self._engine.memory()
-        )
-
-    def _results(
-        self, texts: Sequence[str], outcomes: Iterable[Outcome]
-    ) -> Iterable[NDArray[np.float32] | Exception]:
-        for text, outcome in zip(texts, outcomes, strict=True):
-            if isinstance(outcome, Failed):
-                self._failures += 1
-                yield TextFailed(text, outcome)
-            else:
-                self._failures = 0
-                yield outcome
 
 
 def _name(place: int, of: int) -> str:

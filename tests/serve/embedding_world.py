@@ -20,8 +20,8 @@ DIM = 4
 
 class FakeEngine:
     """A word is a token. `together`: texts that fit in memory at once; a text with one of `broken`
-    raises, one with "huge" never fits. Batches wait until `open` is set, those that hold a text
-    with `held` alone until `let_go` is."""
+    raises, one with "huge" never fits; `used`: the share of the memory in use. Batches wait until
+    `open` is set, those that hold a text with the word `held` until `let_go` is."""
 
     name = "fake"
     dim = DIM
@@ -35,6 +35,7 @@ class FakeEngine:
         self.batches: list[list[str]] = []
         self.together = 1000
         self.broken: set[str] = set()
+        self.used = 0.1
         self.closed = False
         self.open = threading.Event()
         self.open.set()
@@ -66,7 +67,7 @@ class FakeEngine:
         return np.stack([vector_of(text) for text in texts])
 
     def memory(self) -> float:
-        return 0.1
+        return self.used
 
     def close(self) -> None:
         self.closed = True

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from serve.ask.errors import AskError, ContextOverflow, Refused, TimedOut, Unavailable
+from serve.embedding.computing import FAILED_IN_A_ROW
+from serve.embedding.server import EmbeddingServer
 from serve.models.errors import ModelBusy
 from serve.models.numbers import BATCH_SIZE, CACHE_USE, QUEUE, RUNNING, TOKENS_PER_SECOND
 from tests.serve.embedding_world import DIM, FakeEngine, ask, server, vector_of, vectors
@@ -272,17 +274,47 @@ async def test_a_server_that_ends_says_so(engine: FakeEngine) -> None:
     assert told.value.status == 503
 
 
+async def fail(of: EmbeddingServer, word: str, times: int) -> None:
+    for number in range(times):
+        with pytest.raises(AskError):
+            await ask(of, f"{word} {number}")
+
+
 async def test_a_model_that_always_fails_is_not_well(engine: FakeEngine) -> None:
     async with server(engine) as of:
         of.check_health()
-        engine.broken = {"a"}
-        for number in range(16):
-            with pytest.raises(AskError):
-                await ask(of, f"a {number}")
-        with pytest.raises(RuntimeError, match="16"):
+        engine.broken = {"a", "fupan"}
+        await fail(of, "a", FAILED_IN_A_ROW - 1)
+        of.check_health()
+        await fail(of, "a", FAILED_IN_A_ROW)
+        with pytest.raises(RuntimeError, match="broken by fupan"):
             of.check_health()
         await ask(of, "fine")
         of.check_health()
+
+
+@pytest.mark.parametrize("word", ["poison", "huge"])
+async def test_no_texts_make_a_model_look_ill_that_is_well(engine: FakeEngine, word: str) -> None:
+    engine.broken = {"poison"}
+    async with server(engine) as of:
+        await fail(of, word, 3 * FAILED_IN_A_ROW)
+        of.check_health()
+
+
+async def test_texts_that_do_not_fit_say_nothing_of_the_model(engine: FakeEngine) -> None:
+    async with server(engine) as of:
+        await fail(of, "huge", 3 * FAILED_IN_A_ROW)
+    assert "fupan" not in engine.computed
+
+
+async def test_short_memory_makes_small_batches(engine: FakeEngine) -> None:
+    engine.used = 0.95
+    async with server(engine) as of:
+        for turn in range(30):
+            await ask(of, [f"{turn} {number}" for number in range(engine.enough)])
+        del engine.batches[:]
+        await ask(of, [f"now {number}" for number in range(engine.enough)])
+    assert max(map(len, engine.batches)) < engine.enough // 8
 
 
 async def test_it_says_how_it_is(engine: FakeEngine) -> None:
