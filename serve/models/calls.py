@@ -7,7 +7,8 @@ or whose chunks are not wanted any more, is cancelled in the replica too.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from ray import serve as ray_serve
@@ -18,9 +19,9 @@ from ray.serve.exceptions import (
     RayServeException,
     ReplicaUnavailableError,
 )
-from ray.serve.schema import ApplicationStatus
 
 from serve.ask.errors import AskError, Unavailable
+from serve.models.deployed import Deployed
 from serve.models.errors import BUSY_SECONDS, ModelBusy, ModelLost, ModelNotLoaded
 
 APPLICATION = "fupan-model-{}"
@@ -32,22 +33,29 @@ DEPLOYMENT = "Model"
 class RayCalls:
     """`ReadyCalls` through the deployments of this cluster."""
 
-    def __init__(self, applications: Mapping[str, str]) -> None:
-        """`applications`: the entry whose application answers, by model; see `served`."""
-        self._applications = applications
+    def __init__(self, applications: Mapping[str, str], deployed: Deployed | None = None) -> None:
+        """`applications`: the entry whose application answers, by model; see `served`.
+        `deployed`: those of this cluster."""
+        self._entries = applications
+        self._deployed = deployed or Deployed()
         self._handles: dict[str, Any] = {}
+        self._fine: set[str] = set()
 
     async def answer(
         self, model: str, endpoint: str, body: Mapping[str, Any], seconds: float
     ) -> bytes:
         """See `ModelCalls.answer`."""
         handle = await self._handle(model)
-        return _given(await _result(handle.answer.remote(endpoint, body, seconds), model))
+        async with self._first(model):
+            answer = await _result(handle.answer.remote(endpoint, body, seconds), model)
+        return _given(answer)
 
     async def ready(self, model: str) -> None:
         """See `ReadyCalls.ready`."""
         handle = await self._handle(model)
-        if (error := await _result(handle.ready.remote(), model)) is not None:
+        async with self._first(model):
+            error = await _result(handle.ready.remote(), model)
+        if error is not None:
             raise error
 
     async def stream(
@@ -56,35 +64,52 @@ class RayCalls:
         """See `ModelCalls.stream`."""
         handle = await self._handle(model)
         response = handle.options(stream=True).stream.remote(endpoint, body, seconds)
+        chunks = aiter(response)
         try:
-            async for chunk in response:
+            async with self._first(model):
+                chunk = await anext(chunks, None)
+            while chunk is not None:
                 yield _given(chunk)
+                chunk = await anext(chunks, None)
         except (RayError, RayServeException) as error:
             raise _understood(error, model) from error
         finally:
             # Harmless where it has ended.
             response.cancel()
 
+    @asynccontextmanager
+    async def _first(self, model: str) -> AsyncIterator[None]:
+        """See `Deployed.first`. Where it is not loaded the next call looks first."""
+        application = self._application(model)
+        try:
+            async with self._deployed.first(application):
+                yield
+        except ModelNotLoaded:
+            self._fine.discard(application)
+            raise
+
     async def _handle(self, model: str) -> Any:
         """Of the model's deployment. Raises ModelNotLoaded."""
-        found = self._handles.get(model)
-        if found is None:
-            application = APPLICATION.format(self._applications[model])
+        application = self._application(model)
+        if application not in self._fine:
+            await self._deployed.check(application)
+            self._fine.add(application)
+        if model not in self._handles:
             # It asks Ray Serve's controller, and waits for it.
-            handle = await asyncio.to_thread(_handle_of, application)
-            found = self._handles[model] = handle.options(multiplexed_model_id=model)
-        return found
+            handle: Any = await asyncio.to_thread(_handle_of, application)
+            if self._entries[model] != model:
+                # Of a pool: whoever has it loaded is to be asked.
+                handle = handle.options(multiplexed_model_id=model)
+            self._handles[model] = handle
+        return self._handles[model]
+
+    def _application(self, model: str) -> str:
+        return APPLICATION.format(self._entries[model])
 
 
 def _handle_of(application: str) -> Any:
     """Of the deployment of a model. Raises ModelNotLoaded."""
     try:
-        found = ray_serve.status().applications.get(application)
-        if found is None:
-            raise ModelNotLoaded(f"there is no application {application} in this cluster")
-        if found.status == ApplicationStatus.DEPLOY_FAILED:
-            # A handle does not know yet, and the first request by it would wait in vain.
-            raise ModelNotLoaded(f"the application {application} failed to start")
         return ray_serve.get_deployment_handle(DEPLOYMENT, application)
     except (RayError, RayServeException) as error:
         raise ModelNotLoaded(f"{application} cannot be reached: {error}") from error
