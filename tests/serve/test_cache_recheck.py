@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ class Live:
 
     def __init__(self, text: str = "Use mv.") -> None:
         self.text = text
+        self.more: dict[str, Any] = {}
         self.calls: list[Call] = []
         self.kept: list[tuple[Call, bytes]] = []
         self.forgotten: list[Hit] = []
@@ -30,7 +32,7 @@ class Live:
         await self.go.wait()
         if self.down:
             raise ProviderDown("down")
-        return Whole(an_answer(self.text))
+        return Whole(an_answer(self.text, **self.more))
 
     async def keep(self, call: Call, answer: Whole) -> None:
         self.kept.append((call, answer.body))
@@ -135,3 +137,41 @@ LONG = "Orders are exported from the account page. Open it, press export and pic
 )
 def test_which_answers_are_the_same(one: bytes, other: bytes, same: bool) -> None:
     assert same_answer(one, other) is same
+
+
+ODD_CALLS = (7, "f", {"a": 1}, [None], ["f"], [[CALL]])
+ODD = [
+    *(an_answer("Use mv.", tool_calls=calls) for calls in ODD_CALLS),
+    b'{"choices": [{"message": "Use cp."}]}',
+    b'{"choices": [{"message": ["Use mv."]}]}',
+    b'{"choices": [{"message": {"content": "Use mv."}}, 7]}',
+    b'{"choices": 7}',
+    b"[]",
+]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_an_odd_answer_is_the_same_as_itself_and_as_none_that_is_not(odd: bytes) -> None:
+    assert same_answer(odd, odd)
+    assert not same_answer(odd, HIT.body)
+    assert not same_answer(HIT.body, odd)
+
+
+def test_an_answer_too_deep_to_be_compared_is_not_the_same() -> None:
+    deep = b"[" * 1015 + b"]" * 1015
+    for message in (b'{"tool_calls": %b}' % deep, b'{"content": %b}' % deep):
+        odd = b'{"choices": [{"message": %b}]}' % message
+        assert not same_answer(odd, HIT.body)
+        assert not same_answer(HIT.body, odd)
+
+
+@pytest.mark.parametrize("calls", ODD_CALLS)
+async def test_an_odd_answer_is_wrong_and_no_error(calls: object) -> None:
+    live = Live()
+    live.more = {"tool_calls": calls}
+    rechecks = live.rechecks()
+    rechecks.start(a_call(), HIT)
+    await rechecks.idle()
+    assert (rechecks.checked["near"], rechecks.wrong["near"]) == (1, 1)
+    assert live.forgotten == [HIT]
+    assert len(live.kept) == 1
