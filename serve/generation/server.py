@@ -11,7 +11,7 @@ import gc
 import math
 import os
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any
@@ -60,7 +60,7 @@ class GenerationServer:
 
     async def stream(
         self, endpoint: str, body: Mapping[str, Any], seconds: float
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes]:
         """See `ModelServer.stream`."""
         call = _Call(self, endpoint, body, seconds)
         pieces = call.pieces()

@@ -7,7 +7,7 @@ way between processes; a call whose task is cancelled frees what it held at once
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Protocol
 
 
@@ -29,10 +29,11 @@ class ModelServer(Protocol):
 
     def stream(
         self, endpoint: str, body: Mapping[str, Any], seconds: float
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes]:
         """The chunks of a streamed chat completion, the JSON of one event each, without framing and
         without `[DONE]`; the usage is the last where `stream_options.include_usage` asks for it.
-        Raises as `answer` does, before the first chunk where it can."""
+        Raises as `answer` does, before the first chunk where it can. Closed by whoever does not
+        read it to its end."""
         ...
 
     def numbers(self) -> Mapping[str, float]:

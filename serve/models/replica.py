@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
@@ -96,11 +96,14 @@ class ModelReplica:
 
     async def stream(
         self, endpoint: str, body: Mapping[str, Any], seconds: float
-    ) -> AsyncIterator[bytes | AskError]:
+    ) -> AsyncGenerator[bytes | AskError]:
         """See `ModelServer.stream`; an error is the last that comes."""
         try:
-            async with self._asked() as server:
-                async for chunk in server.stream(endpoint, body, seconds):
+            async with (
+                self._asked() as server,
+                contextlib.aclosing(server.stream(endpoint, body, seconds)) as chunks,
+            ):
+                async for chunk in chunks:
                     yield chunk
         except AskError as error:
             yield error

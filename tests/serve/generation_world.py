@@ -145,7 +145,6 @@ class DirectCalls:
         self, model: str, endpoint: str, body: Mapping[str, Any], seconds: float
     ) -> AsyncGenerator[bytes]:
         """See `ModelCalls.stream`."""
-        chunks = self._served.stream(endpoint, body, seconds)
-        async with aclosing(chunks):  # type: ignore[type-var]
+        async with aclosing(self._served.stream(endpoint, body, seconds)) as chunks:
             async for chunk in chunks:
                 yield chunk

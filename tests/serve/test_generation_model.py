@@ -140,5 +140,5 @@ async def test_who_leaves_frees_the_slot(model: GenerationServer) -> None:
     for _ in range(3):
         await anext(chunks)
     assert model.numbers()["running"] == 1
-    await chunks.aclose()  # type: ignore[attr-defined]
+    await chunks.aclose()
     assert (model.numbers()["queue"], model.numbers()["running"]) == (0, 0)

@@ -122,7 +122,7 @@ async def test_a_client_that_leaves_frees_its_slot_at_the_next_step(streamed: bo
     if streamed:
         chunks = asked.stream(CHAT, body("long", max_tokens=200), 60)
         await anext(chunks)
-        await chunks.aclose()  # type: ignore[attr-defined]
+        await chunks.aclose()
     else:
         call = asyncio.create_task(asked.answer(CHAT, body("long", max_tokens=200), 60))
         await until(lambda: forward.plans)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import os
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from typing import Any
 
 import orjson
@@ -48,7 +49,7 @@ class TinyServer:
 
     async def stream(
         self, endpoint: str, body: Mapping[str, Any], seconds: float
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes]:
         """See `ModelServer.stream`."""
         self._enter()
         try:
@@ -129,9 +130,9 @@ class TinyCalls:
     ) -> AsyncGenerator[bytes]:
         """See `ModelCalls.stream`."""
         self._next()
-        chunks = self.servers[model].stream(endpoint, body, seconds)
-        async for chunk in chunks:
-            yield chunk
+        async with aclosing(self.servers[model].stream(endpoint, body, seconds)) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
     def _next(self) -> None:
         self.calls += 1
