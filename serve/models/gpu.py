@@ -1,10 +1,13 @@
 """How busy the GPUs of this process are, by NVIDIA's own library where there is one.
 
-Invariant: where there is no GPU, or nobody says how it is, there are no numbers and no error.
+Invariant: where there is no GPU, or nobody says how it is, there are no numbers and no error; a
+number that is not to be had takes no other along.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -36,12 +39,30 @@ def gpu_numbers(model: str) -> Snapshot:
         return {}
     found: Snapshot = {families.GPU_USE.name: [], families.GPU_MEMORY.name: []}
     for gpu in given:
-        device = nvml.nvmlDeviceGetHandleByIndex(int(gpu))
-        busy = nvml.nvmlDeviceGetUtilizationRates(device).gpu / PERCENT
-        memory = nvml.nvmlDeviceGetMemoryInfo(device)
-        found[families.GPU_USE.name].append(((model, gpu), [busy]))
-        found[families.GPU_MEMORY.name] += [
-            ((model, gpu, "used"), [float(memory.used)]),
-            ((model, gpu, "total"), [float(memory.total)]),
-        ]
+        with _unless_unknown(nvml):
+            device = _device(nvml, gpu)
+            with _unless_unknown(nvml):
+                # Not of a part of a GPU (MIG).
+                busy = nvml.nvmlDeviceGetUtilizationRates(device).gpu / PERCENT
+                found[families.GPU_USE.name].append(((model, gpu), [busy]))
+            memory = nvml.nvmlDeviceGetMemoryInfo(device)
+            found[families.GPU_MEMORY.name] += [
+                ((model, gpu, "used"), [float(memory.used)]),
+                ((model, gpu, "total"), [float(memory.total)]),
+            ]
     return found
+
+
+def _device(nvml: Any, gpu: str) -> Any:
+    """`gpu`: as in CUDA_VISIBLE_DEVICES, a number, or the name of a GPU or of a part of one."""
+    if gpu.isdecimal():
+        return nvml.nvmlDeviceGetHandleByIndex(int(gpu))
+    return nvml.nvmlDeviceGetHandleByUUID(gpu)
+
+
+@contextmanager
+def _unless_unknown(nvml: Any) -> Iterator[None]:
+    try:
+        yield
+    except nvml.NVMLError:
+        return
