@@ -67,8 +67,9 @@ def application(
         ray_actor_options=where.actor_options,
         # The model's own queue turns requests away, with a word when to come again.
         max_ongoing_requests=waiting + ASIDE,
-        # In each process of the gateway, while no replica is there yet.
-        max_queued_requests=waiting,
+        # In each process of the gateway, while no replica is there yet. A burst counts as queued
+        # until each request is handed to a replica.
+        max_queued_requests=waiting + ASIDE,
         graceful_shutdown_timeout_s=longest_request(settings) + LONGER,
         **replicas_of(entry),
     ).bind(section, load, GATEWAY if settings.serve.metrics else None)
