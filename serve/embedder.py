@@ -71,7 +71,14 @@ class Embedder:
 
     def run(self, texts: Sequence[str]) -> Halved:
         """The outcomes of one batch of clean texts, in this thread: one of `pool`."""
-        return in_halves(self.engine.run, texts)
+        return in_halves(self._finite, texts)
+
+    def _finite(self, texts: Sequence[str]) -> Vectors:
+        vectors = self.engine.run(texts)
+        if not np.isfinite(vectors).all():
+            # Some models' numbers become too large for 16-bit floats.
+            raise FloatingPointError("the vector is not of numbers")
+        return vectors
 
 
 def clean(text: str) -> str:

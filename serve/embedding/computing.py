@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from serve.batcher import Computed
-from serve.embedder import Embedder
+from serve.embedder import Embedder, EmbeddingFailed, EmbeddingModelError
 from serve.embedding.halves import Failed, Halved, Outcome
 
 FAILED_IN_A_ROW: Final = 16
@@ -35,6 +35,12 @@ class Computing:
     """The batches of one embedder. Belongs to one loop."""
 
     def __init__(self, embedder: Embedder) -> None:
+        """Has it compute a text, so that what is loaded at the first batch is loaded now. Raises
+        EmbeddingModelError where it gives no vector of it."""
+        try:
+            embedder.encode([OWN_TEXT])
+        except EmbeddingFailed as error:
+            raise EmbeddingModelError(f"the model is loaded, but {error}") from error
         self._embedder = embedder
         self._failures = 0
         self._ill = ""

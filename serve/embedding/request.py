@@ -25,13 +25,12 @@ _Error = TypeVar("_Error", bound=AskError)
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked for. `texts`: clean, in order; `cut`: those that were cut since they have more
-    than `most_characters`, by their place; `dimensions`: of the answer's vectors; `truncate`: the
-    model may read the beginning of an over-long text alone."""
+    """What is asked for. `texts`: clean, in order, of `most_characters` at most; `dimensions`: of
+    the answer's vectors; `truncate`: the model may read the beginning of an over-long text alone.
+    """
 
     model: str
     texts: tuple[str, ...]
-    cut: frozenset[int]
     dimensions: int
     encoding: Format
     truncate: bool
@@ -49,27 +48,30 @@ def read_wanted(body: Mapping[str, Any], dim: int, most_characters: int) -> Want
         raise refused("Invalid 'truncate': send true or false.", "truncate", "invalid_type")
     given = body["input"]
     inputs = given if isinstance(given, list) and not isinstance(given[0], int) else [given]
-    texts, cut = [], set()
+    texts = []
     for place, one in enumerate(inputs):
         name = "input" if inputs is not given else f"input[{place}]"
-        if len(one) > most_characters:
-            if not truncate:
-                raise over_long(name, f"more than {most_characters} characters or tokens", "")
-            cut.add(place)
+        if len(one) > most_characters and not truncate:
+            raise over_long(name, f"more than {most_characters} characters or tokens", "")
         text = _text(one[:most_characters], name)
-        if len(text) > most_characters:  # of tokens
-            if not truncate:
-                raise over_long(name, f"more than {most_characters} characters", "")
-            cut.add(place)
+        if len(text) > most_characters and not truncate:  # of tokens
+            raise over_long(name, f"more than {most_characters} characters", "")
         texts.append(clean(text[:most_characters]))
     return Wanted(
         model=body["model"],
         texts=tuple(texts),
-        cut=frozenset(cut),
         dimensions=_dimensions(body.get("dimensions"), dim),
         encoding=_encoding(body.get("encoding_format")),
         truncate=truncate,
     )
+
+
+def size(body: Mapping[str, Any]) -> int:
+    """Of the request in `body`, whatever it holds: characters and token numbers."""
+    given = body.get("input")
+    if not isinstance(given, list):
+        return len(given) if isinstance(given, str) else 0
+    return sum(len(one) if isinstance(one, str | list) else 1 for one in given)
 
 
 def refused(message: str, param: str | None, code: str | None) -> Refused:

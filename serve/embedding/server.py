@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,10 @@ from serve.batch_controller import BatchController, Bounds
 from serve.batcher import Batcher, Closed, TooLate
 from serve.cache.store import MemoryStore
 from serve.embedder import Embedder
-from serve.embedding.computing import OWN_TEXT, Computing, TextFailed
+from serve.embedding.computing import Computing, TextFailed
 from serve.embedding.engine import most_characters
-from serve.embedding.request import Wanted, over_long, read_wanted, refused
-from serve.embedding.texts import Flights, Found, Measured, VectorCache, key_of
+from serve.embedding.request import Wanted, over_long, read_wanted, refused, size
+from serve.embedding.texts import Flights, Measured, VectorCache, key_of
 from serve.embedding.wire import shortened, written
 from serve.models.errors import BUSY_SECONDS, ModelBusy
 from serve.models.numbers import BATCH_SIZE, CACHE_USE, QUEUE, RUNNING, TOKENS_PER_SECOND
@@ -39,9 +39,12 @@ LEAST: Final = 32
 """Of `Engine.enough`, the part that the limit never sinks below: how far memory that is short, or a
 device that others use too, can push it."""
 INLINE_CHARACTERS: Final = 4096
-"""Counted on the loop, in two milliseconds; more is counted in a thread."""
+"""Read and counted on the loop, in two milliseconds; more is in a thread."""
 STUCK_SECONDS: Final = 300.0
 """A batch that takes longer will never end."""
+
+_Given = TypeVar("_Given")
+_Made = TypeVar("_Made")
 
 
 class EmbeddingServer:
@@ -61,8 +64,7 @@ class EmbeddingServer:
         self._most_characters = most_characters(engine)
         self._closed = False
         self._queue = settings.queue
-        # What is loaded at the first batch is loaded now.
-        self._embedder.encode([OWN_TEXT])
+        self._counting = 0
         self._computing = Computing(self._embedder)
         self._batcher = Batcher[str, NDArray[np.float32]](
             self._computing.compute,
@@ -88,26 +90,21 @@ class EmbeddingServer:
         if self._closed:
             raise Unavailable(f"{self._name} is being let go of", 503, BUSY_SECONDS)
         until = asyncio.get_running_loop().time() + seconds
-        wanted = read_wanted(body, self._dim, self._most_characters)
-        keys = [key_of(text) for text in wanted.texts]
-        found = {key: kept for key in set(keys) if (kept := self._cache.get(key)) is not None}
-        texts = dict(zip(keys, wanted.texts, strict=True))
-        missing = await self._measured({key: texts[key] for key in texts if key not in found})
-        tokens = [(found.get(key) or missing[key]).tokens for key in keys]
-        self._check_lengths(wanted, tokens)
-        if missing:
-            found |= await self._vectors(missing, seconds, until, keys)
-        vectors = np.stack([found[key].vector for key in keys])
-        return await written(
-            shortened(vectors, wanted.dimensions),
-            wanted.encoding,
-            wanted.model,
-            sum(min(each, self._most_tokens) for each in tokens),
-        )
+        try:
+            async with asyncio.timeout_at(until):
+                return await self._answer(body, until)
+        except AskError:
+            raise
+        except (TooLate, TimeoutError) as error:
+            raise TimedOut(f"{self._name} had no vectors within {seconds:g} s") from error
+        except Closed as error:
+            raise Unavailable(str(error), 503, BUSY_SECONDS) from error
+        except Exception as error:  # of a model, or its tokenizer: anything
+            raise Unavailable(f"{self._name} failed: {error}", 500) from error
 
     async def stream(
         self, endpoint: str, body: Mapping[str, Any], seconds: float
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes]:
         """See `ModelServer.stream`: vectors are not streamed."""
         raise refused(
             f"{self._name} gives vectors, at /v1/embeddings, and streams nothing.",
@@ -120,7 +117,7 @@ class EmbeddingServer:
         """See `ModelServer.numbers`."""
         waiting = self._flights.waiting()
         return {
-            QUEUE: waiting,
+            QUEUE: waiting + self._counting,
             RUNNING: self._flights.requests() - waiting,
             BATCH_SIZE: self._batcher.mean_batch,
             TOKENS_PER_SECOND: self._batcher.mean_speed * self._slots,
@@ -143,12 +140,45 @@ class EmbeddingServer:
         self._embedder.pool.shutdown(wait=False)
         self._engine.close()
 
+    async def _answer(self, body: Mapping[str, Any], until: float) -> bytes:
+        """The answer, by `until` (the loop's clock). Raises AskError, and what the batcher says."""
+        wanted, keys = await _aside(size(body), self._read, body)
+        found = {key: kept for key in set(keys) if (kept := self._cache.get(key)) is not None}
+        texts = dict(zip(keys, wanted.texts, strict=True))
+        missing = await self._measured({key: texts[key] for key in texts if key not in found})
+        tokens = [(found.get(key) or missing[key]).tokens for key in keys]
+        self._check_lengths(wanted, tokens)
+        if missing:
+            self._check_time(sum(each.read for each in missing.values()), until)
+            try:
+                found |= await self._flights.vectors(missing, until)
+            except TextFailed as error:
+                raise self._text_failed(error, missing, keys) from error
+        vectors = np.stack([found[key].vector for key in keys])
+        return await written(
+            shortened(vectors, wanted.dimensions),
+            wanted.encoding,
+            wanted.model,
+            sum(min(each, self._most_tokens) for each in tokens),
+        )
+
+    def _read(self, body: Mapping[str, Any]) -> tuple[Wanted, list[bytes]]:
+        """What is asked for, and the keys of its texts. Raises AskError."""
+        wanted = read_wanted(body, self._dim, self._most_characters)
+        return wanted, [key_of(text) for text in wanted.texts]
+
     async def _measured(self, texts: Mapping[bytes, str]) -> dict[bytes, Measured]:
-        """The texts with their tokens, over-long ones cut."""
-        if sum(map(len, texts.values())) <= INLINE_CHARACTERS:
-            measured = self._measure(list(texts.values()))
-        else:
-            measured = await asyncio.to_thread(self._measure, list(texts.values()))
+        """The texts with their tokens, over-long ones cut. Raises ModelBusy."""
+        if not texts:
+            return {}
+        self._check_queue()
+        self._counting += 1
+        try:
+            measured = await _aside(
+                sum(map(len, texts.values())), self._measure, list(texts.values())
+            )
+        finally:
+            self._counting -= 1
         return dict(zip(texts, measured, strict=True))
 
     def _measure(self, texts: Sequence[str]) -> list[Measured]:
@@ -165,42 +195,29 @@ class EmbeddingServer:
             if each > most and not wanted.truncate:
                 raise over_long(_name(place, len(tokens)), f"{each} tokens", f"{most} at most")
 
-    async def _vectors(
-        self,
-        missing: Mapping[bytes, Measured],
-        seconds: float,
-        until: float,
-        keys: Sequence[bytes],
-    ) -> Mapping[bytes, Found]:
-        """The vectors of texts that are not kept. Raises AskError."""
-        self._check_room(sum(each.read for each in missing.values()), seconds)
-        try:
-            async with asyncio.timeout_at(until):
-                return await self._flights.vectors(missing, until)
-        except (TooLate, TimeoutError) as error:
-            raise TimedOut(f"{self._name} had no vectors within {seconds:g} s") from error
-        except Closed as error:
-            raise Unavailable(str(error), 503, BUSY_SECONDS) from error
-        except TextFailed as error:
-            raise self._text_failed(error, missing, keys) from error
-
-    def _check_room(self, tokens: int, seconds: float) -> None:
-        """Raises ModelBusy where the queue is full, or too long for the time that there is."""
-        if self._flights.requests() == 0:
-            return  # an idle model is tried, however slow it was
-        needed = self._batcher.seconds(tokens)
-        if needed > seconds:
-            raise ModelBusy(
-                f"{self._name} would need {needed:.0f} s for what waits and this, and the "
-                f"request has {seconds:g} s",
-                503,
-                max(BUSY_SECONDS, needed - seconds),
-            )
-        if self._flights.requests() > self._queue and self._flights.waiting() >= self._queue:
+    def _check_queue(self) -> None:
+        """Raises ModelBusy where the queue is full. Those whose texts are counted wait in it."""
+        if self._flights.requests() + self._counting <= self._queue:
+            return
+        if self._flights.waiting() + self._counting >= self._queue:
             raise ModelBusy(
                 f"{self._queue} requests wait for {self._name}, as many as may",
                 503,
                 max(BUSY_SECONDS, self._batcher.seconds(0)),
+            )
+
+    def _check_time(self, tokens: int, until: float) -> None:
+        """Raises ModelBusy where the queue is too long for the time that there is."""
+        if self._flights.requests() == 0:
+            return  # an idle model is tried, however slow it was
+        left = until - asyncio.get_running_loop().time()
+        needed = self._batcher.seconds(tokens)
+        if needed > left:
+            raise ModelBusy(
+                f"{self._name} would need {needed:.0f} s for what waits and this, and the "
+                f"request has {left:.3g} s",
+                503,
+                max(BUSY_SECONDS, needed - left),
             )
 
     def _text_failed(
@@ -217,6 +234,11 @@ class EmbeddingServer:
             name,
             "out_of_memory",
         )
+
+
+async def _aside(size: int, work: Callable[[_Given], _Made], given: _Given) -> _Made:
+    """What `work` makes of `given`, which is so long, in a thread where that takes long."""
+    return work(given) if size <= INLINE_CHARACTERS else await asyncio.to_thread(work, given)
 
 
 def _name(place: int, of: int) -> str:

@@ -11,8 +11,6 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from serve.embedding.engine import (
     CHARACTERS_PER_TOKEN,
     DoesNotFit,
@@ -24,6 +22,8 @@ from serve.embedding.engine import (
 
 ENDLESS_TOKENS = 8192
 """Read of a text where the model itself sets no end."""
+_SAID_OF_MEMORY = ("allocate memory", "CUBLAS_STATUS_ALLOC_FAILED")
+"""By torch on the CPU and by cuBLAS, which have no error of their own for that."""
 
 
 class TorchEngine:
@@ -102,9 +102,6 @@ class TorchEngine:
             if self._gpu:
                 torch.cuda.empty_cache()
             raise DoesNotFit(f"{len(texts)} texts do not fit in memory together") from error
-        if not np.isfinite(vectors).all():
-            # Some models' numbers become too large for 16-bit floats.
-            raise FloatingPointError("the vector is not of numbers")
         return vectors  # type: ignore[no-any-return]
 
     def memory(self) -> float:
@@ -137,7 +134,7 @@ def _uncut(tokenizer: Any) -> Any:
 
 
 def _of_memory(error: Exception, torch: Any) -> bool:
-    """Whether memory ran out. On the CPU torch has no class of its own for that."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
-        "allocate memory" in str(error)
+    """Whether memory ran out."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(
+        said in str(error) for said in _SAID_OF_MEMORY
     )

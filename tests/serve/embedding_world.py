@@ -40,6 +40,9 @@ class FakeEngine:
         self.open = threading.Event()
         self.open.set()
         self.entered = threading.Event()
+        self.counted = 0
+        self.countable = threading.Event()
+        self.countable.set()
         self.held = ""
         self.holds, self.let_go = threading.Event(), threading.Event()
 
@@ -47,6 +50,8 @@ class FakeEngine:
         pass
 
     def count(self, texts: Sequence[str]) -> list[int]:
+        self.countable.wait()
+        self.counted += len(texts)
         return [len(text.split()) for text in texts]
 
     def cut(self, text: str) -> str:
@@ -84,6 +89,11 @@ def vector_of(text: str) -> Any:
     return (drawn / np.linalg.norm(drawn)).astype(np.float32)
 
 
+def near(found: Any, text: str) -> bool:
+    """Whether the vector is that of `text`."""
+    return bool(np.allclose(found, vector_of(text), atol=1e-6))
+
+
 class FakeEmbedder(Embedder):
     """An Embedder of a FakeEngine."""
 
@@ -102,6 +112,7 @@ async def server(engine: FakeEngine, **settings: Any) -> AsyncIterator[Embedding
     finally:
         engine.open.set()
         engine.let_go.set()
+        engine.countable.set()
         await made.aclose()
 
 

@@ -1,31 +1,24 @@
-"""`EmbeddingServer` before a model that does as it is told: what a client gets, and what is
-computed."""
+"""`EmbeddingServer` before a model that does as it is told: what a client gets."""
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import pickle
+import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from serve.ask.errors import AskError, ContextOverflow, Refused, TimedOut, Unavailable
-from serve.embedding.computing import FAILED_IN_A_ROW
-from serve.embedding.server import EmbeddingServer
-from serve.models.errors import ModelBusy
-from serve.models.numbers import BATCH_SIZE, CACHE_USE, QUEUE, RUNNING, TOKENS_PER_SECOND
-from tests.serve.embedding_world import DIM, FakeEngine, ask, server, vector_of, vectors
+from serve.ask.errors import ContextOverflow, Refused, Unavailable
+from serve.embedding.engine import EmbeddingModelError, Vectors
+from tests.serve.embedding_world import DIM, FakeEngine, ask, near, server, vector_of, vectors
 
 
 @pytest.fixture
 def engine() -> FakeEngine:
     return FakeEngine()
-
-
-def near(found: Any, text: str) -> bool:
-    return bool(np.allclose(found, vector_of(text), atol=1e-6))
 
 
 async def test_an_answer_is_openais(engine: FakeEngine) -> None:
@@ -122,101 +115,6 @@ async def test_neither_chats_nor_streams_are_answered(engine: FakeEngine) -> Non
             await anext(of.stream("embeddings", {"model": "fake", "input": "a"}, 5.0))
 
 
-async def test_equal_texts_are_computed_once(engine: FakeEngine) -> None:
-    async with server(engine) as of:
-        await ask(of, ["a", "b", "a"])
-        await ask(of, ["b", "c"])
-    assert sorted(engine.computed) == ["a", "b", "c"]
-
-
-async def test_a_text_that_is_being_computed_is_shared(engine: FakeEngine) -> None:
-    async with server(engine) as of:
-        first = await begun(of, engine, "a")
-        second = asyncio.create_task(vectors(of, ["a", "b"]))
-        await asyncio.sleep(0)
-        engine.open.set()
-        assert near((await first)[0], "a")
-        assert near((await second)[0], "a")
-    assert sorted(engine.computed) == ["a", "b"]
-
-
-async def begun(of: Any, engine: FakeEngine, text: str) -> asyncio.Task[list[list[float]]]:
-    """A request that is being computed until `engine.open` is set."""
-    engine.open.clear()
-    engine.entered.clear()
-    task = asyncio.create_task(vectors(of, text))
-    await asyncio.to_thread(engine.entered.wait)
-    return task
-
-
-async def test_whoever_leaves_takes_nothing_from_who_shares(engine: FakeEngine) -> None:
-    async with server(engine) as of:
-        blocker = await begun(of, engine, "blocker")
-        leaving = asyncio.create_task(vectors(of, ["shared", "own"]))
-        staying = asyncio.create_task(vectors(of, "shared"))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        leaving.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await leaving
-        engine.open.set()
-        assert near((await staying)[0], "shared")
-        await blocker
-        assert await ask(of, "later")
-    assert engine.computed == ["blocker", "shared", "later"]
-
-
-async def test_what_is_computed_of_a_request_that_ends_early_is_kept(engine: FakeEngine) -> None:
-    """Also what had begun, which whoever asks meanwhile waits for."""
-    texts = [f"{number} one two three four five six seven" for number in range(48)]
-    engine.held = "30"
-    async with server(engine) as of:
-        early = asyncio.create_task(ask(of, texts))
-        await asyncio.to_thread(engine.holds.wait)
-        done = len(engine.computed)
-        early.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await early
-        again = asyncio.create_task(ask(of, texts))
-        await asyncio.sleep(0)
-        engine.let_go.set()
-        answer = await again
-    assert 0 < done < len(texts)
-    assert near(answer["data"][0]["embedding"], texts[0])
-    assert sorted(engine.computed) == sorted(texts)
-
-
-async def test_what_breaks_a_batch_breaks_its_own_request_alone(engine: FakeEngine) -> None:
-    engine.broken = {"poison"}
-    async with server(engine) as of:
-        blocker = await begun(of, engine, "blocker")
-        asked = [asyncio.create_task(ask(of, text)) for text in ("a", "b poison", "c")]
-        await asyncio.sleep(0)
-        engine.open.set()
-        first, second, third = await asyncio.gather(*asked, return_exceptions=True)
-        await blocker
-        of.check_health()
-    assert isinstance(first, dict)
-    assert isinstance(third, dict)
-    assert isinstance(second, Unavailable)
-    assert second.status == 500
-
-
-async def test_a_batch_that_does_not_fit_is_halved(engine: FakeEngine) -> None:
-    async with server(engine) as of:
-        engine.together = 2
-        answer = await ask(of, list("abcdefgh"))
-        assert [
-            near(item["embedding"], text)
-            for item, text in zip(answer["data"], "abcdefgh", strict=True)
-        ] == [True] * 8
-        assert max(map(len, engine.batches)) > 2
-        with pytest.raises(Refused) as told:
-            await ask(of, ["a", "huge", "new"])
-        assert await ask(of, ["new"])
-    assert (told.value.param, told.value.code) == ("input[1]", "out_of_memory")
-
-
 @pytest.mark.parametrize(
     "text", ["\0", "a\0b", "\ud800 alone", "\n\t ", "\u202e\ufeff", "😀" * 60], ids=ascii
 )
@@ -227,101 +125,48 @@ async def test_odd_texts_have_vectors_and_harm_nobody(engine: FakeEngine, text: 
     assert len(answer["data"]) == 2
 
 
-async def test_a_full_queue_is_busy(engine: FakeEngine) -> None:
-    async with server(engine, queue=1) as of:
-        running = await begun(of, engine, "running")
-        waiting = asyncio.create_task(ask(of, "waiting"))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert dict(of.numbers()) | {QUEUE: 1, RUNNING: 1} == dict(of.numbers())
-        with pytest.raises(ModelBusy) as told:
-            await ask(of, "more")
-        engine.open.set()
-        assert await waiting
-        assert await running
-        assert await ask(of, ["running", "waiting"])
-    assert told.value.status == 503
-    assert (told.value.retry_after or 0) >= 1
-    assert sorted(engine.computed) == ["running", "waiting"]
+@pytest.mark.parametrize(("numbers", "apart"), [(10, False), (10_000, True)])
+async def test_many_token_numbers_are_read_apart_from_the_loop(
+    engine: FakeEngine, monkeypatch: pytest.MonkeyPatch, numbers: int, apart: bool
+) -> None:
+    threads: list[threading.Thread] = []
 
+    def read(_: Sequence[int]) -> str:
+        threads.append(threading.current_thread())
+        return "a"
 
-async def test_who_has_no_time_left_is_told_and_not_computed_for(engine: FakeEngine) -> None:
+    monkeypatch.setattr("serve.embedding.request.text_of", read)
     async with server(engine) as of:
-        running = await begun(of, engine, "running")
-        with pytest.raises(TimedOut):
-            await ask(of, "hasty", seconds=0.01)
-        engine.open.set()
-        await running
-    assert engine.computed == ["running"]
+        await ask(of, [9906] * numbers, truncate=True)
+    assert [thread is not threading.current_thread() for thread in threads] == [apart]
 
 
-async def test_a_server_that_ends_says_so(engine: FakeEngine) -> None:
+async def test_whatever_else_fails_is_an_ask_error(
+    engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with server(engine) as of:
-        running = await begun(of, engine, "running")
-        waiting = asyncio.create_task(ask(of, "waiting"))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        closing = asyncio.create_task(of.aclose())
-        with pytest.raises(Unavailable) as told:
-            await waiting
-        assert not engine.closed
-        engine.open.set()
-        await closing
-        assert await running
-        assert engine.closed
-        with pytest.raises(Unavailable):
-            await ask(of, "too late")
-    assert told.value.status == 503
+        monkeypatch.setattr(engine, "count", lambda _: 1 // 0)
+        with pytest.raises(Unavailable, match="division") as told:
+            await ask(of, "a")
+    assert told.value.status == 500
 
 
-async def fail(of: EmbeddingServer, word: str, times: int) -> None:
-    for number in range(times):
-        with pytest.raises(AskError):
-            await ask(of, f"{word} {number}")
+async def test_what_is_not_of_numbers_is_no_vector(
+    engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = engine.run
 
+    def overflowing(texts: Sequence[str]) -> Vectors:
+        vectors = run(texts)
+        vectors[["b" in text for text in texts]] = np.nan
+        return vectors
 
-async def test_a_model_that_always_fails_is_not_well(engine: FakeEngine) -> None:
+    monkeypatch.setattr(engine, "run", overflowing)
     async with server(engine) as of:
-        of.check_health()
-        engine.broken = {"a", "fupan"}
-        await fail(of, "a", FAILED_IN_A_ROW - 1)
-        of.check_health()
-        await fail(of, "a", FAILED_IN_A_ROW)
-        with pytest.raises(RuntimeError, match="broken by fupan"):
-            of.check_health()
-        await ask(of, "fine")
-        of.check_health()
-
-
-@pytest.mark.parametrize("word", ["poison", "huge"])
-async def test_no_texts_make_a_model_look_ill_that_is_well(engine: FakeEngine, word: str) -> None:
-    engine.broken = {"poison"}
-    async with server(engine) as of:
-        await fail(of, word, 3 * FAILED_IN_A_ROW)
-        of.check_health()
-
-
-async def test_texts_that_do_not_fit_say_nothing_of_the_model(engine: FakeEngine) -> None:
-    async with server(engine) as of:
-        await fail(of, "huge", 3 * FAILED_IN_A_ROW)
-    assert "fupan" not in engine.computed
-
-
-async def test_short_memory_makes_small_batches(engine: FakeEngine) -> None:
-    engine.used = 0.95
-    async with server(engine) as of:
-        for turn in range(30):
-            await ask(of, [f"{turn} {number}" for number in range(engine.enough)])
-        del engine.batches[:]
-        await ask(of, [f"now {number}" for number in range(engine.enough)])
-    assert max(map(len, engine.batches)) < engine.enough // 8
-
-
-async def test_it_says_how_it_is(engine: FakeEngine) -> None:
-    async with server(engine) as of:
-        await ask(of, ["a", "b"])
-        numbers = of.numbers()
-    assert numbers[QUEUE] == numbers[RUNNING] == 0
-    assert numbers[BATCH_SIZE] == 2
-    assert numbers[TOKENS_PER_SECOND] > 0
-    assert 0 < numbers[CACHE_USE] < 0.01
+        with pytest.raises(Unavailable, match=r"input\[1\]"):
+            await ask(of, ["a", "b"])
+        assert await ask(of, "a")
+    monkeypatch.setattr(engine, "run", lambda texts: np.full((len(texts), DIM), np.nan))
+    with pytest.raises(EmbeddingModelError, match="fake has no vector"):
+        async with server(engine):
+            pass
