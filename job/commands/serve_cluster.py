@@ -13,10 +13,10 @@ import random
 import re
 import socket
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,8 +42,6 @@ THREADS = "2"
 MARGIN = 30.0
 """Seconds in which the gateway ends beyond those that its replicas have: it is told, the ingress
 forgets them, their processes end."""
-PAUSE = 0.2
-"""Between two looks whether it has."""
 LOOK_SECONDS = 2.0
 """How long it is waited for to say what it is answering."""
 _IN_FLIGHT = re.compile(
@@ -111,6 +109,7 @@ def _deployed(
     from ray.serve.context import _get_global_client
     from ray.serve.schema import LoggingConfig
 
+    from job.commands.serve_apps import Own, OwnGateway, end, runs, wait_until_gone
     from job.commands.serve_models import start_models
     from job.commands.serve_search import start_search
     from serve.app import APPLICATION, LONGER, application, autoscaling, longest_request
@@ -121,16 +120,20 @@ def _deployed(
         logging_config=LoggingConfig(enable_access_log=False),
     )
     options = _get_global_client().http_config
-    if APPLICATION in ray_serve.status().applications:
+    limit = longest_request(settings) + LONGER + MARGIN
+    wait = partial(wait_until_gone, seconds=limit)
+    if runs(APPLICATION, wait):
         raise UsageError(
             f"the gateway runs in this cluster already, at port {options.port}. To change it, "
             "`serve deploy` it anew; to end it, end the `fupan serve` that began it, or see "
             "serve/production.yaml"
         )
-    # They load while the gateway starts, and after.
-    models = start_models(settings)
-    search = start_search(settings)
+    asked: list[Own] = []
     try:
+        # They load while the gateway starts, and after.
+        models = start_models(settings, wait)
+        asked.append(models)
+        asked.append(start_search(settings, wait))
         try:
             target = application(settings, replicas or autoscaling())
             ray_serve.run(target, name=APPLICATION, route_prefix="/")
@@ -141,17 +144,7 @@ def _deployed(
         address = ray.get_runtime_context().gcs_address
         yield Where(options.host, options.port, address, _logs(), models)
     finally:
-        ray_serve.delete(APPLICATION, _blocking=False)
-        models.delete()
-        search.delete()
-        wait_until_gone(
-            lambda: (
-                APPLICATION not in ray_serve.status().applications
-                and models.gone()
-                and search.gone()
-            ),
-            longest_request(settings) + LONGER + MARGIN,
-        )
+        end(OwnGateway(APPLICATION), asked, wait)
 
 
 def _logs() -> str:
@@ -159,21 +152,6 @@ def _logs() -> str:
 
     node = ray._private.worker._global_node
     return str(node.get_logs_dir_path())
-
-
-def wait_until_gone(
-    gone: Callable[[], bool],
-    seconds: float,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> None:
-    """Until `gone`, for as long as requests in flight may take. Ray's own `delete` waits a minute
-    and gives up, whatever is in flight. Raises JobError after `seconds`."""
-    until = clock() + seconds
-    while not gone():
-        if clock() >= until:
-            raise JobError(f"the gateway did not end within {seconds:g} s: it is ended as it is")
-        sleep(PAUSE)
 
 
 def _not_started(error: Exception, said: str) -> JobError:

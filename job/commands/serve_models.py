@@ -14,6 +14,7 @@ from typing import Any
 from ray import serve as ray_serve
 from ray.serve.schema import ApplicationStatus
 
+from job.commands.serve_apps import Wait, runs
 from serve.gateway.settings import GatewaySettings
 from serve.models.app import placement, targets
 from serve.models.calls import APPLICATION
@@ -61,13 +62,13 @@ _SETTLED = (
 )
 
 
-def start_models(settings: GatewaySettings) -> OwnModels:
-    """Begin to load the models that no application of this cluster serves yet."""
-    there = ray_serve.status().applications
+def start_models(settings: GatewaySettings, wait: Wait) -> OwnModels:
+    """Begin to load the models that no application of this cluster serves yet. `wait`: for one that
+    is being deleted. Raises JobError where it does not end."""
     said, started, new = {}, {}, {}
     for name, entry in settings.models.items():
         application = APPLICATION.format(name)
-        if application in there:
+        if runs(application, wait):
             said[name] = THERE
             continue
         new[name] = placement(entry)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ray import serve as ray_serve
 
+from job.commands.serve_apps import Wait, runs
 from serve.gateway.settings import GatewaySettings
 from serve.search.calls import APPLICATION
 from serve.search.deployment import application
@@ -30,9 +31,10 @@ class OwnSearch:
         return not self.started or APPLICATION not in ray_serve.status().applications
 
 
-def start_search(settings: GatewaySettings) -> OwnSearch:
-    """Begin to start the search, where there is to be one and none is there yet."""
-    if settings.search is None or APPLICATION in ray_serve.status().applications:
+def start_search(settings: GatewaySettings, wait: Wait) -> OwnSearch:
+    """Begin to start the search, where there is to be one and none is there yet. `wait`: for one
+    that is being deleted. Raises JobError where it does not end."""
+    if settings.search is None or runs(APPLICATION, wait):
         return OwnSearch(False)
     target = ray_serve.RunTarget(
         application(settings.search, settings.models), APPLICATION, route_prefix=None
