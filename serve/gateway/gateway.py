@@ -2,31 +2,29 @@
 
     key -> body -> what it asks for -> caches -> the key's rate and money -> its turn -> provider
 
-Invariant: what a request takes (its turn, its part of the key's rate and money) is given back
-exactly once, however it ends; whatever fails is a GatewayError.
+Invariant: nobody is asked for a request before its key, its body and its model are known to be
+good; whatever fails is a GatewayError.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from serve.cache.caches import Caches
 from serve.cache.store import Store
 from serve.gateway.admission import Admission, Visit
 from serve.gateway.analyze import Analyst, read_document
-from serve.gateway.bound import Costs, most_tokens
+from serve.gateway.asking import Asking
+from serve.gateway.bound import Costs
 from serve.gateway.browser import check_page
-from serve.gateway.charge import Charge
 from serve.gateway.client import Client
-from serve.gateway.contract import Answer, Answered, Call, Caller, Endpoint, Stream, Target, Task
-from serve.gateway.errors import BadRequest, Draining, Forbidden, Overloaded, UnknownModel
+from serve.gateway.contract import Answer, Call, Caller, Endpoint, Stream, Target, Task
+from serve.gateway.errors import BadRequest, Draining, Forbidden, UnknownModel
 from serve.gateway.estimate import chat_tokens, embedding_tokens
-from serve.gateway.held import Held
 from serve.gateway.joined import Joined
 from serve.gateway.keys import KeyRecord, KeyRing
 from serve.gateway.meter import Meter
@@ -47,8 +45,6 @@ from serve.gateway.upstream import Upstream
 from serve.metrics import Metrics
 from serve.metrics.families import IN_FLIGHT, KEYS_UNUSABLE, RECHECKS, WAITING
 from serve.search.contract import Search
-
-_T = TypeVar("_T")
 
 NOBODY = Caller()
 CLIENT_LEFT = 499
@@ -83,7 +79,7 @@ class Gateway:
         self.admission = admission
         self._meter = meter
         terms = terms_of(settings)
-        self._costs = Costs(terms)
+        self._asking = Asking(upstream, admission, meter, Costs(terms), clock)
         self._analyst = Analyst(settings, terms)
         self.searching = None if search is None else Searching(search, self, meter)
         self.metrics = metrics
@@ -256,52 +252,7 @@ class Gateway:
         return client.call
 
     async def _answer(self, call: Call, key: KeyRecord | None, since: float) -> Answer:
-        return await self._recall.answer(call, partial(self._ask, call, key, since))
-
-    async def _ask(self, call: Call, key: KeyRecord | None, since: float) -> Answer:
-        """Ask a provider, within the key's rate and money and in its turn."""
-        about = Answered()
-        charge = self._charge(call, key, about)
-        if charge is not None:
-            await self._in_time(charge.begin(), call, since)
-        turn = self.admission.turn()
-
-        async def give_back(error: BaseException | None = None) -> None:
-            turn.end()
-            if charge is not None:
-                await charge.end(error)
-
-        try:
-            if not turn.begin_now():
-                about.queued = await self._in_time(turn.begin(), call, since)
-            answer = await self._upstream.ask(call, call.targets, since, about)
-        except BaseException as error:
-            await give_back(error)
-            raise
-        if isinstance(answer, Stream):
-            return Stream(Held(answer, give_back), answer.about)
-        await give_back()
-        return answer
-
-    def _charge(self, call: Call, key: KeyRecord | None, about: Answered) -> Charge | None:
-        """What is held of the key for a call; None where its key has no limits."""
-        if key is None or not key.limited:
-            return None
-        cost = None if key.max_spend is None else self._costs.most(call, key.currency)
-        return Charge(self._meter, key, about, most_tokens(call), cost)
+        return await self._recall.answer(call, partial(self._asking.ask, call, key, since))
 
     async def _live(self, call: Call) -> Answer:
-        return await self._ask(call, None, self.clock())
-
-    async def _in_time(self, waits: Awaitable[_T], call: Call, since: float) -> _T:
-        """Wait for it with enough time left for an answer. Raises Overloaded."""
-        until = since + call.timeout - self._upstream.needed(call)
-        try:
-            async with asyncio.timeout(until - self.clock()):
-                return await waits
-        except TimeoutError:
-            raise Overloaded(
-                "The request's time was over, or too little of it left, before it had its turn; "
-                "try again later.",
-                retry_after=1,
-            ) from None
+        return await self._asking.ask(call, None, self.clock())
