@@ -6,9 +6,7 @@ that was answering ended.
 
 from __future__ import annotations
 
-import asyncio
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
@@ -16,32 +14,36 @@ from serve.ask.contract import Usage
 from serve.ask.errors import AskError, RateLimited, Refused, Unavailable
 from serve.ask.spend import cost_of
 from serve.gateway.contract import Answer, Answered, Call, Stream, Target, Whole
-from serve.gateway.gate import PERMIT_SECONDS, PERMIT_SHARE
 from serve.gateway.local_stream import LocalEvents
+from serve.gateway.readiness import Readiness
 from serve.gateway.request import output_limit, wants_usage
 from serve.gateway.terms import Terms
 from serve.gateway.trial import Trial, Usual
 from serve.gateway.whole import read_whole
 from serve.models.contract import ReadyCalls
 from serve.models.errors import BUSY_SECONDS, ModelBusy, ModelLost, ModelNotLoaded
+from serve.models.tenant import TENANT
 
 TRIES: Final = 2
 """Processes that are asked in turn where one of them ends."""
-KNOWN_SECONDS: Final = 10.0
-"""For which a model that was ready is taken to be so."""
 
 
 class LocalModels:
     """Asks the models of one cluster. Belongs to one loop."""
 
     def __init__(
-        self, calls: ReadyCalls, terms: Mapping[Target, Terms], clock: Callable[[], float]
+        self,
+        calls: ReadyCalls,
+        terms: Mapping[Target, Terms],
+        clock: Callable[[], float],
+        pooled: Collection[str] = (),
     ) -> None:
+        """`pooled`: models that share their processes with others."""
         self._calls = calls
         self._terms = terms
         self._clock = clock
         self._usual = Usual()
-        self._ready_at: dict[str, float] = {}
+        self._readiness = Readiness(calls, pooled, clock)
 
     def needed(self, call: Call, target: Target) -> float:
         """Seconds that answers to such a call usually take; 0 where that is not known."""
@@ -52,22 +54,26 @@ class LocalModels:
         return BUSY_SECONDS
 
     async def aclose(self) -> None:
-        """Ray Serve closes its own connections."""
+        """Wait for no model any more. Ray Serve closes its own connections."""
+        await self._readiness.aclose()
 
     async def ask(self, trial: Trial, target: Target, others: bool) -> Answer:
         """The answer of `target`. Raises an AskError."""
         self._check(trial.call, target)
         trial.target, trial.phase = target, "provider"
         if others:
-            await self._wait_until_ready(trial, target)
+            await self._readiness.wait(target.model, trial.deadline)
         for left in reversed(range(TRIES)):
             try:
                 return await self._attempt(trial, target)
             except ModelLost as error:
+                self._readiness.lost(target.model)
                 trial.failure = error
                 if not left or others:
                     raise
             except (RateLimited, Unavailable) as error:
+                if isinstance(error, ModelNotLoaded):
+                    self._readiness.lost(target.model)
                 raise _busy(error) from error
         raise AssertionError("unreachable: the last try returns or raises")
 
@@ -81,20 +87,6 @@ class LocalModels:
         refused.said = f"The model {target} {does}, and was asked at /v1/{call.endpoint}."
         refused.param, refused.code = "model", "model_not_supported"
         raise refused
-
-    async def _wait_until_ready(self, trial: Trial, target: Target) -> None:
-        """Wait for a model that is being loaded no longer than is of use where somebody else can
-        be asked. Raises ModelNotLoaded."""
-        now, model = self._clock(), target.model
-        if now - self._ready_at.get(model, -math.inf) < KNOWN_SECONDS:
-            return
-        seconds = min(PERMIT_SECONDS, PERMIT_SHARE * (trial.deadline - now))
-        try:
-            async with asyncio.timeout(seconds):
-                await self._calls.ready(model)
-        except TimeoutError:
-            raise ModelNotLoaded(f"{target} is still being loaded") from None
-        self._ready_at[model] = self._clock()
 
     async def _attempt(self, trial: Trial, target: Target) -> Answer:
         about = trial.about
@@ -144,10 +136,11 @@ class LocalModels:
 
 def _body(call: Call, model: str) -> dict[str, Any]:
     """What is sent for `call`: as the client sent it, with the limit of its task where it names
-    none itself, and asked to count tokens."""
+    none itself, in the name of its tenant, and asked to count tokens."""
     body = {**call.body, "model": model}
     if call.endpoint == "embeddings":
         return body
+    body[TENANT] = call.caller.tenant
     if call.task is not None and output_limit(call.body) is None:
         body["max_completion_tokens"] = call.task.max_tokens
     if call.stream:

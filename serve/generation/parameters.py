@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from serve.generation.errors import refused
 from serve.generation.sampling import Sampling
+from serve.models.tenant import TENANT
 
 MOST_STOPS = 4
 MOST_TOP_LOGPROBS = 20
@@ -33,6 +34,8 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "service_tier": ("auto", "default"),
 }
 """Parameters that this model does not have, and the values with which they change nothing."""
+_OF_ANSWERS = ("refusal", "tool_calls", "function_call", "audio", "annotations")
+"""What an answer's message has beside its text. A client sends it back, null or empty."""
 _IGNORED = frozenset({"user", "metadata", "safety_identifier", "prompt_cache_key"})
 """Those that say who asks, and change no answer."""
 
@@ -45,6 +48,19 @@ class _Message(_Strict):
     role: Literal["system", "developer", "user", "assistant"]
     content: str
     name: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nothing(cls, value: Any) -> Any:
+        """Without the fields that say nothing."""
+        if not isinstance(value, Mapping):
+            return value
+        nothing: tuple[Any, ...] = (None, [])
+        return {
+            name: each
+            for name, each in value.items()
+            if name not in _OF_ANSWERS or each not in nothing
+        }
 
     @field_validator("content", mode="before")
     @classmethod
@@ -90,6 +106,7 @@ _Stop = Annotated[str, Field(min_length=1)]
 
 class _Body(_Strict):
     model: str
+    tenant: str = Field("", alias=TENANT)
     messages: Annotated[list[_Message], Field(min_length=1)]
     max_tokens: _Count | None = None
     max_completion_tokens: _Count | None = None
@@ -136,7 +153,8 @@ class Message(NamedTuple):
 
 class Asked(NamedTuple):
     """A chat completion as it is asked of the model. `most`: tokens of the answer, None: as many
-    as fit; `top_logprobs`: None: no logprobs; `schema`: of the JSON to be answered."""
+    as fit; `top_logprobs`: None: no logprobs; `schema`: of the JSON to be answered; `tenant`: who
+    shares nothing with any other."""
 
     model: str
     messages: tuple[Message, ...]
@@ -147,6 +165,7 @@ class Asked(NamedTuple):
     top_logprobs: int | None
     schema: Mapping[str, Any] | None
     include_usage: bool
+    tenant: str = ""
 
 
 def read_asked(body: Mapping[str, Any]) -> Asked:
@@ -173,6 +192,7 @@ def read_asked(body: Mapping[str, Any]) -> Asked:
         (read.top_logprobs or 0) if read.logprobs else None,
         read.wanted,
         read.stream_options is not None and read.stream_options.include_usage,
+        read.tenant,
     )
 
 

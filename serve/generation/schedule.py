@@ -5,7 +5,8 @@ a hole: where one leaves, the last moves into its place, so that a step reads on
 
 Invariant: every running stream computes at least one token a step, however much is to be read, so
 none starves; those that wait are served in the order they came; at most `chunk` tokens of prompts
-are read in a step beside running streams, so that these do not stall.
+are read in a step beside running streams, so that these do not stall; what is in a slot is never
+used for another tenant.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ class Stream(Protocol):
     """How many of them have their keys and values in the slot; fewer than there are tokens."""
     reused: int
     """How many of those of the prompt were copied."""
+    tenant: str
+    """Who may use what was computed for it."""
 
     @property
     def ended(self) -> bool:
@@ -65,7 +68,15 @@ class Plan(NamedTuple):
     works: list[Work]
 
 
+class _Left(NamedTuple):
+    """What is still in a slot that is free."""
+
+    tokens: list[int]
+    tenant: str
+
+
 S = TypeVar("S", bound=Stream)
+_NOTHING = _Left([], "")
 
 
 class Schedule(Generic[S]):
@@ -81,8 +92,7 @@ class Schedule(Generic[S]):
         self._chunk = chunk
         self._most_chunk = chunk
         self._steps = 0
-        self._left: list[list[int]] = [[] for _ in range(slots)]
-        """Whose keys and values are still in a slot that is free."""
+        self._left = [_NOTHING] * slots
 
     def plan(self) -> Plan:
         """The next step. Without work where there is nothing to do."""
@@ -133,7 +143,7 @@ class Schedule(Generic[S]):
         return streams
 
     def _send_back(self, stream: S) -> None:
-        self._left[len(self.running)] = []
+        self._left[len(self.running)] = _NOTHING
         stream.computed = stream.reused = 0
         self.waiting.appendleft(stream)
 
@@ -150,16 +160,17 @@ class Schedule(Generic[S]):
                 continue
             last = self.running.pop()
             source = len(self.running)
-            self._left[source] = last.tokens[: last.computed]
+            self._left[source] = _Left(last.tokens[: last.computed], last.tenant)
             if source != slot:
                 self.running[slot] = last
                 yield Copy(source, slot, last.computed)
 
     def _recalled(self, slot: int, stream: S) -> Iterator[Copy]:
-        """Copy what another slot has of the same beginning. The last token is always computed: it
-        is what the next one is chosen after."""
+        """Copy what another slot of the same tenant has of the same beginning. The last token is
+        always computed: it is what the next one is chosen after."""
         found, source = max(
-            (_common(stream.tokens, self._held(each)), -each) for each in range(self._slots)
+            (_common(stream.tokens, self._held(each, stream.tenant)), -each)
+            for each in range(self._slots)
         )
         found = min(found, len(stream.tokens) - 1)
         if found < WORTH_COPYING:
@@ -168,11 +179,13 @@ class Schedule(Generic[S]):
         if -source != slot:
             yield Copy(-source, slot, found)
 
-    def _held(self, slot: int) -> list[int]:
-        """The tokens whose keys and values are in `slot`."""
+    def _held(self, slot: int, tenant: str) -> list[int]:
+        """The tokens whose keys and values are in `slot`, where they are `tenant`'s."""
         if slot < len(self.running):
-            return self.running[slot].tokens[: self.running[slot].computed]
-        return self._left[slot]
+            stream = self.running[slot]
+            return stream.tokens[: stream.computed] if stream.tenant == tenant else []
+        left = self._left[slot]
+        return left.tokens if left.tenant == tenant else []
 
 
 def _work(slot: int, stream: Stream, most: int) -> Work:

@@ -81,6 +81,7 @@ class Sequence:
     stops: Row[str] = ()
     top_logprobs: int | None = None
     grammar: Grammar | None = None
+    tenant: str = ""
     prompt: int = field(init=False)
     computed: int = 0
     reused: int = 0

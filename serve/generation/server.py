@@ -160,6 +160,7 @@ class GenerationServer:
             stops=asked.stops,
             top_logprobs=asked.top_logprobs,
             grammar=model.grammars.of(asked.schema) if asked.schema is not None else None,
+            tenant=asked.tenant,
         )
 
     async def _run(self) -> None:

@@ -8,14 +8,17 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
 
 from serve.gateway.build import build_gateway
+from serve.gateway.keys import digest_of, new_key
 from serve.generation.server import GenerationServer
 from serve.models.settings import GeneratorSettings
+from serve.models.tenant import TENANT
 from tests.serve.gateway_world import World, gateway_world
 from tests.serve.generation_world import DirectCalls, FakeForward, server
 
@@ -28,7 +31,12 @@ class Chat:
 
     def __init__(self, world: World, served: GenerationServer) -> None:
         self.served = served
-        self.client = openai.OpenAI(base_url=world.base_url, api_key="unused", max_retries=0)
+        self.base_url = world.base_url
+        self.client = self.client_of("unused")
+
+    def client_of(self, key: str) -> openai.OpenAI:
+        """OpenAI's client, with an API key of its own."""
+        return openai.OpenAI(base_url=self.base_url, api_key=key, max_retries=0)
 
     def ask(self, content: str, **more: Any) -> Any:
         """A chat, as the client gives it."""
@@ -39,10 +47,11 @@ class Chat:
 
 
 @contextmanager
-def chat_with(served: GenerationServer) -> Iterator[Chat]:
+def chat_with(served: GenerationServer, **serve: Any) -> Iterator[Chat]:
     models = {"writer": GeneratorSettings(generator="any")}
     with gateway_world(
         {"main": NOWHERE},
+        serve,
         build=lambda settings: build_gateway(
             settings.model_copy(update={"models": models}), models=DirectCalls(served)
         ),
@@ -64,6 +73,48 @@ def test_whole_and_streamed_say_the_same() -> None:
         assert chunks[-1].usage == whole.usage.model_copy(
             update={"prompt_tokens_details": chunks[-1].usage.prompt_tokens_details}
         )
+
+
+def test_a_conversation_goes_on_with_what_the_client_was_given() -> None:
+    with chat_with(server(FakeForward())) as chat:
+        messages: list[Any] = [{"role": "user", "content": "hello"}]
+
+        def said() -> Any:
+            given = chat.client.chat.completions.create(
+                model="writer", messages=messages, max_tokens=4
+            )
+            return given.choices[0].message
+
+        first = said()
+        messages += [first, {"role": "user", "content": "and then?"}]
+        assert said().content
+        # Written down by whoever keeps a conversation, with every field that the client knows.
+        messages[1] = first.model_dump()
+        assert {"refusal", "tool_calls", "function_call", "audio"} <= set(messages[1])
+        messages += [said().model_dump(), {"role": "user", "content": "and at last?"}]
+        assert said().content
+
+
+def test_how_much_was_computed_before_tells_nothing_of_another_tenant(tmp_path: Path) -> None:
+    keys = {name: new_key() for name in ("shop", "bank")}
+    records = [
+        {"name": name, "tenant": name, "sha256": digest_of(key)} for name, key in keys.items()
+    ]
+    (tmp_path / "keys.json").write_text(json.dumps(records))
+    with chat_with(server(FakeForward()), keys=str(tmp_path / "keys.json")) as chat:
+
+        def cached(name: str, **more: Any) -> int:
+            asked: Any = [{"role": "user", "content": "What does the contract with Ann say?"}]
+            answer = chat.client_of(keys[name]).chat.completions.create(
+                model="writer", messages=asked, max_tokens=2, **more
+            )
+            assert answer.usage is not None
+            assert answer.usage.prompt_tokens_details is not None
+            return answer.usage.prompt_tokens_details.cached_tokens or 0
+
+        assert cached("shop") == 0
+        assert cached("shop") > 0
+        assert cached("bank", extra_body={TENANT: "shop"}) == 0
 
 
 @pytest.mark.parametrize(

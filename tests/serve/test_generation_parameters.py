@@ -71,6 +71,11 @@ def test_json_is_asked_for_by_its_schema() -> None:
             {"messages": [{"role": "user", "content": [{"type": "image"}]}]},
             "messages.0.content",
         ),
+        (
+            {"messages": [{"role": "assistant", "content": "a", "tool_calls": [{"id": "1"}]}]},
+            "messages.0.tool_calls",
+        ),
+        ({"messages": [{"role": "user", "content": "a", "colour": None}]}, "messages.0.colour"),
         ({"response_format": {"type": "json_object"}, "stop": "x"}, "stop"),
         ({"response_format": {"type": "yaml"}}, "response_format"),
     ],

@@ -73,6 +73,23 @@ def test_a_common_beginning_is_computed_once() -> None:
     assert second.tokens[41:] == written([*beginning, 60], 5)
 
 
+@pytest.mark.parametrize("first_runs", [True, False])
+def test_nothing_of_a_tenant_is_used_for_another(first_runs: bool) -> None:
+    engine = Engine(FakeForward(), chunk=16)
+    prompt = list(range(1, 41))
+    first, other, same = (stream(prompt, tenant=tenant) for tenant in ("shop", "bank", "shop"))
+    engine.add(first)
+    for _ in range(2 if first_runs else 20):
+        engine.step()
+    engine.add(other)
+    engine.add(same)
+    _run(engine)
+    assert (first.reused, other.reused) == (0, 0)
+    # Where the first has left, the other has computed over it.
+    assert (same.reused > 0) is first_runs
+    assert first.tokens == other.tokens == same.tokens == [*prompt, *written(prompt, 5)]
+
+
 def test_who_came_first_is_served_first() -> None:
     engine = Engine(FakeForward(slots=1), chunk=16)
     streams = [stream([1 + i]) for i in range(4)]
