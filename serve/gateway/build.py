@@ -32,6 +32,7 @@ from serve.metrics import Metrics
 from serve.metrics.board import Shared
 from serve.metrics.spans import Spans
 from serve.models.contract import ReadyCalls
+from serve.models.settings import served
 from serve.search.contract import Search
 
 INDEX_SHARE = 8
@@ -86,7 +87,8 @@ def _local(settings: GatewaySettings, calls: ReadyCalls | None) -> LocalModels |
         raise Misconfigured(
             "fupan.yaml has models of its own, and nobody serves them here: `fupan serve` does"
         )
-    return LocalModels(calls, terms_of(settings), time.monotonic)
+    pooled = {name for name, _, entry in served(settings.models) if name != entry}
+    return LocalModels(calls, terms_of(settings), time.monotonic, pooled)
 
 
 def _store(settings: ServeSettings) -> Store:

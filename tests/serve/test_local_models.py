@@ -218,7 +218,7 @@ def test_a_model_that_is_being_loaded_is_left_for_the_next() -> None:
         gateway.calls.loading = {"writer"}
         assert gateway.ask("hello", "own-first").choices[0].message.content == "done"
         assert gateway.calls.calls == 0
-        gateway.calls.loading = set()
+        gateway.world.loop.call_soon_threadsafe(gateway.calls.loaded.set)
         assert gateway.ask("hello", "own-first").choices[0].message.content == "hello"
 
 

@@ -105,18 +105,19 @@ class TinyServer:
 
 class TinyCalls:
     """`ReadyCalls` in this process. `lost`: calls that end before they are answered, the next
-    ones, as if their process had died; `loading`: models that never get ready."""
+    ones, as if their process had died; `loading`: models that get ready when `loaded` is set."""
 
     def __init__(self, servers: Mapping[str, TinyServer], lost: list[Exception]) -> None:
         self.servers = servers
         self.lost = lost
         self.calls = 0
         self.loading: set[str] = set()
+        self.loaded = asyncio.Event()
 
     async def ready(self, model: str) -> None:
         """See `ReadyCalls.ready`."""
         if model in self.loading:
-            await asyncio.Event().wait()
+            await self.loaded.wait()
 
     async def answer(
         self, model: str, endpoint: str, body: Mapping[str, Any], seconds: float
