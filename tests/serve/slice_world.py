@@ -125,3 +125,13 @@ class Replica:
 
     def due(self) -> bool:
         return self.share.due_at() <= self.cluster.now
+
+
+def busy(cluster: Cluster, replica: Replica, requests: int, pause: float, **asked: object) -> None:
+    """Requests one after the other, each ended at once, and the letters that are due."""
+    for _ in range(requests):
+        cluster.now += pause
+        replica.ask(**asked)  # type: ignore[arg-type]
+        while replica.due():
+            replica.exchange()
+        replica.share.end(f"{replica.name}:{replica.asked}", 1, Decimal("0.001"), cluster.now)
