@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from serve.ask.errors import AskError, Unavailable
-from serve.generation.errors import StepTooLarge
+from serve.generation.errors import StepTooLarge, broke
 from serve.generation.schedule import Plan, Schedule
 from serve.generation.sequence import Piece, Sequence
 from serve.models.numbers import BATCH_SIZE, CACHE_USE, RUNNING, TOKENS_PER_SECOND
@@ -74,6 +74,8 @@ class Engine:
         schedule = self._schedule
         while self._arrived:
             schedule.waiting.append(self._arrived.popleft())
+        if self.broken is not None:
+            return self._drop(self.broken) or None
         plan = schedule.plan()
         if not plan.works:
             return None
@@ -85,11 +87,10 @@ class Engine:
             return [(each, each.fail(_no_memory())) for each in schedule.running]
         except Exception as error:
             self.broken = error
-            failure = Unavailable(f"the model broke: {error}", 500)
-            return [(each, each.fail(failure)) for each in schedule.drop() if not each.ended]
+            return self._drop(error)
         schedule.done(plan)
         chosen = [schedule.running[work.slot] for work in plan.works if work.last]
-        pieces = [_advance(*each) for each in zip(chosen, logits, strict=True)]
+        pieces = [self._advance(*each) for each in zip(chosen, logits, strict=True)]
         self._lately.append(_Step(began, self._clock(), len(chosen)))
         return pieces
 
@@ -109,17 +110,27 @@ class Engine:
             CACHE_USE: sum(each.computed for each in running) / room,
         }
 
+    def _advance(self, stream: Sequence, logits: NDArray[np.float32]) -> tuple[Sequence, Piece]:
+        """The next token of one stream. What goes wrong with it ends that stream alone."""
+        ill = not np.isfinite(logits.max())
+        if ill:
+            # Whoever comes into its slot would get the same, also where it has left just now.
+            self._schedule.spoil(stream)
+        if stream.ended:
+            return stream, Piece()
+        try:
+            if ill:
+                raise FloatingPointError("the model's logits are not numbers")
+            return stream, stream.advance(logits)
+        except AskError as error:
+            return stream, stream.fail(error)
+        except Exception as error:
+            return stream, stream.fail(Unavailable(f"this answer could not go on: {error}", 500))
 
-def _advance(stream: Sequence, logits: NDArray[np.float32]) -> tuple[Sequence, Piece]:
-    """The next token of one stream. What goes wrong with it ends that stream alone."""
-    if stream.ended:
-        return stream, Piece()
-    try:
-        return stream, stream.advance(logits)
-    except AskError as error:
-        return stream, stream.fail(error)
-    except Exception as error:
-        return stream, stream.fail(Unavailable(f"this answer could not go on: {error}", 500))
+    def _drop(self, error: Exception) -> list[tuple[Sequence, Piece]]:
+        """Fail all streams with the `error` after which nothing is computed any more."""
+        failure = broke(error)
+        return [(each, each.fail(failure)) for each in self._schedule.drop() if not each.ended]
 
 
 def _no_memory() -> Unavailable:

@@ -5,7 +5,7 @@ Invariant: a refusal says what was asked for, names the parameter, and is worth 
 
 from __future__ import annotations
 
-from serve.ask.errors import ContextOverflow, Refused
+from serve.ask.errors import ContextOverflow, Refused, Unavailable
 
 
 class GenerationModelError(Exception):
@@ -14,6 +14,11 @@ class GenerationModelError(Exception):
 
 class StepTooLarge(Exception):
     """A step did not fit into the device's memory. Nothing of it counts."""
+
+
+def broke(error: Exception) -> Unavailable:
+    """What every client of a model gets that will not answer any more."""
+    return Unavailable(f"the model broke: {error}", 500)
 
 
 def refused(said: str, param: str | None = None, code: str | None = None) -> Refused:

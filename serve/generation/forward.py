@@ -73,6 +73,9 @@ class SlotForward:
     def run(self, plan: Plan) -> NDArray[np.float32]:
         """See `engine.Forward`."""
         with torch.inference_mode(), _memory():
+            for slot in plan.cleared:
+                for layer in (*self._keys, *self._values):
+                    layer[slot] = 0
             for copy in plan.copies:
                 self._copy(copy)
             tokens = [token for work in plan.works for token in work.tokens]

@@ -5,8 +5,8 @@ a hole: where one leaves, the last moves into its place, so that a step reads on
 
 Invariant: every running stream computes at least one token a step, however much is to be read, so
 none starves; those that wait are served in the order they came; at most `chunk` tokens of prompts
-are read in a step beside running streams, so that these do not stall; what is in a slot is never
-used for another tenant.
+are read in a step beside each running stream, ALONE times that where more wait than write, so that
+these do not stall; what is in a slot is never used for another tenant.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 ALONE = 4
-"""How many chunks are read at once while nobody is writing, who would wait for it."""
+"""How many chunks are read at once at most: where nobody is writing, who would wait for it, or so
+many times as many wait."""
 WORTH_COPYING = 16
 """Tokens of a common beginning from which on copying is cheaper than computing them again."""
 STEPS_TO_RECOVER = 200
@@ -62,10 +63,12 @@ class Work(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """One step: the copies in their order, then the work, by slot."""
+    """One step: slots whose numbers are set to zero, then the copies in their order, then the work,
+    by slot."""
 
     copies: list[Copy]
     works: list[Work]
+    cleared: tuple[int, ...] = ()
 
 
 class _Left(NamedTuple):
@@ -93,29 +96,29 @@ class Schedule(Generic[S]):
         self._most_chunk = chunk
         self._steps = 0
         self._left = [_NOTHING] * slots
+        self._spoilt: list[int] = []
 
     def plan(self) -> Plan:
         """The next step. Without work where there is nothing to do."""
         self._recover()
         copies = list(self._without_ended())
-        writing = any(each.computed >= each.prompt for each in self.running)
-        # After memory ran out, no more than was found to fit.
-        alone = not writing and self._chunk == self._most_chunk
-        budget = self._chunk * ALONE if alone else self._chunk
+        self.waiting = deque(each for each in self.waiting if not each.ended)
+        budget = self._budget()
         works = []
         for slot, stream in enumerate(self.running):
             works.append(_work(slot, stream, max(1, budget)))
             budget -= len(works[-1].tokens) - 1
         while budget > 0 and self.waiting and len(self.running) < self.limit:
             stream = self.waiting.popleft()
-            if stream.ended:
-                continue
             slot = len(self.running)
             copies += self._recalled(slot, stream)
             self.running.append(stream)
             works.append(_work(slot, stream, budget))
             budget -= len(works[-1].tokens)
-        return Plan(copies, works)
+        if not works:
+            return Plan(copies, works)
+        cleared, self._spoilt = tuple(self._spoilt), []
+        return Plan(copies, works, cleared)
 
     def done(self, plan: Plan) -> None:
         """The keys and values of `plan` are there."""
@@ -136,11 +139,29 @@ class Schedule(Generic[S]):
         return True
 
     def drop(self) -> list[S]:
-        """All streams, none of which is kept."""
+        """All streams, none of which is kept, and nothing of what was computed."""
         streams = [*self.running, *self.waiting]
         self.running.clear()
         self.waiting.clear()
+        self._left = [_NOTHING] * self._slots
         return streams
+
+    def spoil(self, stream: S) -> None:
+        """What was computed for `stream`, which has ended, are no numbers: its slot is cleared,
+        since what is masked must be numbers, too. Called between a step and the next plan."""
+        self._spoilt.append(self.running.index(stream))
+        stream.computed = 0
+
+    def _budget(self) -> int:
+        """Tokens of prompts in the next step."""
+        if self._chunk < self._most_chunk:
+            # After memory ran out, no more than was found to fit.
+            return self._chunk
+        writing = sum(each.computed >= each.prompt for each in self.running)
+        if not writing:
+            return self._chunk * ALONE
+        reading = len(self.running) - writing + len(self.waiting)
+        return self._chunk * min(ALONE, max(1, reading // writing))
 
     def _send_back(self, stream: S) -> None:
         self._left[len(self.running)] = _NOTHING

@@ -18,7 +18,7 @@ from typing import Any
 
 from serve.ask.errors import TimedOut, Unavailable
 from serve.generation.engine import Engine, Forward
-from serve.generation.errors import overflow, refused
+from serve.generation.errors import broke, overflow, refused
 from serve.generation.parameters import Asked, read_asked
 from serve.generation.sequence import Piece, Sequence
 from serve.generation.wire import Answer, Counts
@@ -109,7 +109,10 @@ class GenerationServer:
             raise Unavailable("the model is being let go of", 503, BUSY_SECONDS)
 
     def enter(self) -> None:
-        """One more call. Raises ModelBusy where as many wait as may."""
+        """One more call. Raises ModelBusy where as many wait as may, and Unavailable where the
+        model is broken."""
+        if self._engine.broken is not None:
+            raise broke(self._engine.broken)
         if self._asked >= self._queue + self._engine.slots:
             said = f"{self._queue} requests wait for this model already"
             error = ModelBusy(said, 503, BUSY_SECONDS)
@@ -171,7 +174,8 @@ class GenerationServer:
             try:
                 ready = await loop.run_in_executor(self._steps, self._engine.step)
             except Exception as error:
-                failure = Unavailable(f"the model broke: {error}", 500)
+                # What it left half done is not to be gone on with.
+                self._engine.broken, failure = error, broke(error)
                 for pieces in self._open.values():
                     pieces.put_nowait(Piece(error=failure))
                 raise

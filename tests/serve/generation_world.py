@@ -46,13 +46,15 @@ def written(prompt: Sequence[int], count: int) -> list[int]:
 
 class FakeForward:
     """Implements `engine.Forward`. `most`: tokens that fit into a step; `gate`: a step waits for
-    one, where given; `says`: an answer that is written instead, by its prompt's last token."""
+    one, where given; `poison`: a token after which a slot holds no numbers, until it is cleared."""
 
     def __init__(self, slots: int = 4, context: int = 256) -> None:
         self.slots, self.context = slots, context
         self.most: int | None = None
         self.error: Exception | None = None
         self.gate: threading.Semaphore | None = None
+        self.poison: int | None = None
+        self._ill: set[int] = set()
         self.plans: list[Plan] = []
         self._held: list[list[int]] = [[] for _ in range(slots)]
 
@@ -62,7 +64,9 @@ class FakeForward:
             self.gate.acquire()
         if self.error is not None:
             raise self.error
+        self._ill -= set(plan.cleared)
         for copy in plan.copies:
+            assert copy.source not in self._ill
             assert len(self._held[copy.source]) >= copy.length
             self._held[copy.target] = self._held[copy.source][: copy.length]
         if self.most is not None and sum(len(work.tokens) for work in plan.works) > self.most:
@@ -74,8 +78,11 @@ class FakeForward:
             held = self._held[work.slot]
             assert len(held) >= work.start
             held[work.start :] = work.tokens
+            if self.poison in work.tokens:
+                self._ill.add(work.slot)
             if work.last:
-                rows.append(self._logits(held))
+                ill = np.float32(np.nan if work.slot in self._ill else 0)
+                rows.append(self._logits(held) + ill)
         return np.array(rows, dtype=np.float32).reshape(-1, VOCABULARY)
 
     def _logits(self, tokens: list[int]) -> NDArray[np.float32]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import weakref
 
 import pytest
 from hypothesis import given, settings
@@ -163,6 +164,64 @@ def test_a_model_that_breaks_says_so_and_fails_all() -> None:
     errors = [piece.error for _, piece in engine.step() or []]
     assert [type(error) for error in errors] == [Unavailable, Unavailable]
     assert engine.broken is forward.error
+    forward.error = None
+    late = stream([1, 2])
+    engine.add(late)
+    ((failed, piece),) = engine.step() or []
+    assert (failed, type(piece.error)) == (late, Unavailable)
+    assert engine.step() is None
+    assert not forward.plans
+
+
+def test_numbers_that_are_none_end_their_stream_and_nobody_else_in_its_slot() -> None:
+    forward = FakeForward(slots=3)
+    forward.poison = 9
+    engine = Engine(forward, chunk=64)
+    prompt = [9, *range(10, 40)]
+    ill, beside, last = stream(prompt), stream([1], most=20), stream([2], most=20)
+    for each in (ill, beside, last):
+        engine.add(each)
+    found = _run(engine)
+    forward.poison = None
+    later = [stream(prompt), stream([3]), stream([4])]
+    for each in later:
+        engine.add(each)
+    found += _run(engine)
+    assert [each for each, piece in found if piece.error is not None] == [ill]
+    assert later[0].reused == 0
+    for each in (beside, last, *later):
+        assert each.tokens[each.prompt :] == written(each.tokens[: each.prompt], each.written)
+
+
+def test_streams_that_were_given_up_while_they_waited_wait_no_longer() -> None:
+    engine = Engine(FakeForward(slots=1), chunk=16)
+    running = stream([1], most=200)
+    engine.add(running)
+    for _ in range(50):
+        gone = stream([2] * 50)
+        engine.add(gone)
+        engine.step()
+        gone.left = True
+    there = weakref.ref(gone.text)
+    del gone
+    engine.step()
+    assert there() is None
+    assert running.written == 51
+
+
+@pytest.mark.parametrize(("writing", "coming", "chunks"), [(1, 1, 1), (1, 3, 3), (2, 9, 4)])
+def test_more_is_read_in_a_step_where_more_wait_than_write(
+    writing: int, coming: int, chunks: int
+) -> None:
+    forward = FakeForward(slots=16, context=400)
+    engine = Engine(forward, chunk=16)
+    for i in range(writing):
+        engine.add(stream([i], most=50))
+    engine.step()
+    for i in range(coming):
+        engine.add(stream([40 + i] * 200))
+    engine.step()
+    assert sum(len(work.tokens) for work in forward.plans[-1].works) - writing == 16 * chunks
 
 
 @pytest.mark.parametrize("most", [1, 7])

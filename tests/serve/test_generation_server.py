@@ -146,6 +146,11 @@ async def test_a_broken_model_tells_its_clients_and_its_health() -> None:
         await asked.answer(CHAT, body("a"), 60)
     with pytest.raises(RuntimeError, match="CUDA"):
         asked.check_health()
+    # What it would say now may be wrong: it says nothing.
+    forward.error = None
+    with pytest.raises(Exception, match="the model broke"):
+        await asked.answer(CHAT, body("a"), 60)
+    assert not forward.plans
     await asked.aclose()
 
 
