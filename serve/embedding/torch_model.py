@@ -11,13 +11,12 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from serve.embedding.allowance import cores, memory_use
 from serve.embedding.engine import (
     CHARACTERS_PER_TOKEN,
     DoesNotFit,
     EmbeddingModelError,
     Vectors,
-    cores,
-    machine_memory,
 )
 
 ENDLESS_TOKENS = 8192
@@ -107,7 +106,7 @@ class TorchEngine:
     def memory(self) -> float:
         """See `Engine`."""
         if not self._gpu:
-            return machine_memory()
+            return memory_use()
         cuda = self._torch.cuda
         free, _ = cuda.mem_get_info()
         room = free + cuda.memory_reserved()
