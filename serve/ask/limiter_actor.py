@@ -6,7 +6,8 @@ the next: a client under load sends few and large ones, an idle one sends at onc
 Invariant: the key never travels: each client reads it in its own process, and only a hash of it and
 the URL names the actor. A client survives the loss of the actor, and of the line to it: on every
 new line all that is waited for is asked for again. Whatever goes wrong, nobody waits for a letter
-that is not written, and leases that have ended are told of in the next one.
+that is not written, and leases that have ended are told of in the next one for as long as the actor
+may count them.
 """
 
 from __future__ import annotations
@@ -136,6 +137,9 @@ class RayPermits:
                     await self._link.replace(error)
         except Exception as error:
             self._give_up(error)
+            if isinstance(error, AWAY):
+                # By now an actor has given up what this client had: it was silent for too long.
+                self._letter = Letter()
         except BaseException:
             self._give_up(LimiterAway("nobody writes to the limiter of this cluster any more"))
             raise
