@@ -10,10 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from serve.models.settings import EmbedderSettings, Entry, ModelSettings, PoolSettings
-
-BUNDLED = "bundled"
-"""The embedder that comes with the package, which computes on the CPU alone."""
+from serve.models.settings import BUNDLED, Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +46,8 @@ def _share(entry: Entry, gpus: float) -> tuple[float, str]:
     """The share of a GPU that each replica takes, and why it takes none."""
     if entry.gpus == 0:
         return 0.0, "gpus: 0"
-    if not any(map(_can_use_gpu, _models(entry))):
+    if not entry.can_use_gpu():
         return 0.0, f"`{BUNDLED}` computes on the CPU alone"
     if not gpus and entry.accelerator_type is None:
         return 0.0, "no GPU in this cluster"
     return 1.0 if entry.gpus is None else entry.gpus, ""
-
-
-def _models(entry: Entry) -> list[ModelSettings]:
-    return list(entry.pool.values()) if isinstance(entry, PoolSettings) else [entry]
-
-
-def _can_use_gpu(model: ModelSettings) -> bool:
-    return not (isinstance(model, EmbedderSettings) and model.embedder == BUNDLED)

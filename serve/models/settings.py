@@ -28,6 +28,8 @@ from pydantic import (
 
 from serve.ask.settings import Positive, Prices
 
+BUNDLED = "bundled"
+"""The embedder that comes with the package, which computes on the CPU alone."""
 LOCAL = "local"
 """The provider's name of all models of the cluster: `local/NAME`."""
 AUTO = "auto"
@@ -101,6 +103,22 @@ class PlacementSettings(_Strict):
     waits for it. None: never."""
     pace: PaceSettings = PaceSettings()
 
+    @model_validator(mode="after")
+    def _on_a_gpu_where_its_kind_is_said(self) -> Self:
+        if self.accelerator_type is None:
+            return self
+        if self.gpus == 0:
+            raise ValueError("accelerator_type is said of a GPU, and gpus: 0 wants none")
+        if not self.can_use_gpu():
+            raise ValueError(
+                f"accelerator_type is said of a GPU, and {BUNDLED} computes on the CPU alone"
+            )
+        return self
+
+    def can_use_gpu(self) -> bool:
+        """Whether it computes on a GPU where it gets one."""
+        return True
+
 
 class _Model(PlacementSettings):
     """What models of all kinds have."""
@@ -116,6 +134,10 @@ class EmbedderSettings(_Model):
 
     embedder: Annotated[str, Field(min_length=1)]
     """`bundled`, or a name or path that sentence-transformers understands."""
+
+    def can_use_gpu(self) -> bool:
+        """See `PlacementSettings.can_use_gpu`."""
+        return self.embedder != BUNDLED
 
 
 class GeneratorSettings(_Model):
@@ -153,6 +175,10 @@ class PoolSettings(PlacementSettings):
     """By name. Where they run is the pool's to say."""
     loaded: Count = 1
     """Models in the memory of one replica at most."""
+
+    def can_use_gpu(self) -> bool:
+        """See `PlacementSettings.can_use_gpu`."""
+        return any(model.can_use_gpu() for model in self.pool.values())
 
     @model_validator(mode="after")
     def _placed_together(self) -> Self:

@@ -57,6 +57,18 @@ def test_settings_are_the_same_on_the_other_side_of_a_wire() -> None:
         ({"a/b": {"embedder": "x"}}, "models.a/b.[key]: String should match"),
         ({"p": {"pool": {"m": {"embedder": "x", "gpus": 1}}}}, "models.p: gpus of m belongs to"),
         (
+            {"m": {"generator": "x", "gpus": 0, "accelerator_type": "L4"}},
+            "models.m: accelerator_type is said of a GPU, and gpus: 0 wants none",
+        ),
+        (
+            {"m": {"embedder": "bundled", "accelerator_type": "L4"}},
+            "models.m: accelerator_type is said of a GPU, and bundled computes on the CPU alone",
+        ),
+        (
+            {"p": {"pool": {"m": {"embedder": "bundled"}}, "accelerator_type": "L4"}},
+            "models.p: accelerator_type is said of a GPU, and bundled computes",
+        ),
+        (
             {"m": {"embedder": "x"}, "p": {"pool": {"m": {"embedder": "x"}}}},
             "models: 'm' names 2 things",
         ),
