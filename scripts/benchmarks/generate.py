@@ -72,6 +72,9 @@ class Round(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of this benchmark alone."""
+    parser.add_argument(
+        "--model", default=MODEL, help=f"whatever `generator` may be (default {MODEL})"
+    )
     parser.add_argument("--tokens", type=int, default=64, help="of an answer at most (default 64)")
     parser.add_argument(
         "--streams", type=int, nargs="+", default=STREAMS, help="at once (default 1 8 32)"
@@ -88,8 +91,8 @@ def run(args: argparse.Namespace) -> int:
     from serve.generation.server import GenerationServer
     from serve.models.settings import GeneratorSettings
 
-    server = GenerationServer(GeneratorSettings(generator=MODEL))
-    library = _Library(args.tokens)
+    server = GenerationServer(GeneratorSettings(generator=args.model))
+    library = _Library(args.model, args.tokens)
     found: dict[tuple[str, int], list[Round]] = {}
     with asyncio.Runner() as runner:
 
@@ -166,12 +169,16 @@ async def _served(server: Any, prompts: Sequence[str], tokens: int) -> Round:
 
 
 class _Library:
-    """`generate` of transformers, with the same weights and threads."""
+    """`generate` of transformers, with the same weights, threads and device."""
 
-    def __init__(self, tokens: int) -> None:
+    def __init__(self, model: str, tokens: int) -> None:
+        import torch
+
         from serve.generation.load import read_model
 
-        self._model, self._tokenizer = read_model(MODEL, "cpu")
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        self._model, self._tokenizer = read_model(model, device)
+        self._model.to(device)
         self._tokens = tokens
         self._model.set_attn_implementation("sdpa")
 
@@ -201,8 +208,9 @@ class _Library:
 
         began = time.perf_counter()
         ids = [self._ids([prompt])["input_ids"][0].tolist() for prompt in prompts]
+        end = self._tokenizer.eos_token_id
         config = GenerationConfig(
-            max_new_tokens=self._tokens, do_sample=False, eos_token_id=2, pad_token_id=2
+            max_new_tokens=self._tokens, do_sample=False, eos_token_id=end, pad_token_id=end
         )
         # By itself it takes most of the machine's memory, and the time to fill it.
         room = ContinuousBatchingConfig(
@@ -219,9 +227,10 @@ class _Library:
     def _ids(self, prompts: Sequence[str]) -> Any:
         given = [[{"role": "user", "content": prompt}] for prompt in prompts]
         self._tokenizer.padding_side = "left"
-        return self._tokenizer.apply_chat_template(
+        found = self._tokenizer.apply_chat_template(
             given, add_generation_prompt=True, padding=True, return_tensors="pt", return_dict=True
         )
+        return found.to(self._model.device)
 
     def _how(self) -> dict[str, Any]:
         return {"max_new_tokens": self._tokens, "do_sample": False}

@@ -1,9 +1,9 @@
 """The embedder from one replica to four and back, by its policy, under a load that rises and falls.
 
-`fupan serve` with the bundled embedder and a gateway before it; clients that each ask for one text
-after the other. Its pace is shortened, so that a picture of minutes shows what takes an hour. On
-one machine all replicas share its cores: it shows that they come and go as the load does and that
-no request fails meanwhile, not that four are four times as fast.
+`fupan serve` with an embedder, the bundled one by default, and a gateway before it; clients that each
+ask for one text after the other. Its pace is shortened, so that a picture of minutes shows what takes
+an hour. On one machine all replicas share its cores: it shows that they come and go as the load does
+and that no request fails meanwhile, not that four are four times as fast.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import psutil
 
 from scripts.benchmarks.checks import Bar, print_table, verdict
 from scripts.benchmarks.gateway_command import Gateway, provider_section
+from serve.models.settings import BUNDLED
 
 CURVE = (2, 6, 12, 18, 18, 12, 6, 2, 2)
 """Clients at once in each step."""
@@ -55,6 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of this benchmark alone."""
     parser.add_argument("--seconds", type=float, default=30.0, help="of each step (default 30)")
     parser.add_argument(
+        "--model", default=BUNDLED, help=f"whatever `embedder` may be (default {BUNDLED})"
+    )
+    parser.add_argument(
+        "--gpus", type=float, help="the share of a GPU of a replica (default as in fupan.yaml)"
+    )
+    parser.add_argument(
         "--picture", type=Path, metavar="FILE", help="write the picture there too (SVG)"
     )
 
@@ -63,7 +70,8 @@ def run(args: argparse.Namespace) -> int:
     """Load it, look at it every second, draw what was seen."""
     models = {
         _MODEL: {
-            "embedder": "bundled",
+            "embedder": args.model,
+            "gpus": args.gpus,
             "replicas": {"min": FEWEST, "max": MOST},
             "in_flight": IN_FLIGHT,
             "pace": PACE,
