@@ -1,9 +1,9 @@
 """The embedder from one replica to four and back, by its policy, under a load that rises and falls.
 
-`fupan serve` with an embedder, the bundled one by default, and a gateway before it; clients that each
-ask for one text after the other. Its pace is shortened, so that a picture of minutes shows what takes
-an hour. On one machine all replicas share its cores: it shows that they come and go as the load does
-and that no request fails meanwhile, not that four are four times as fast.
+`fupan serve` with an embedder, the bundled one by default, and a gateway before it; clients that
+each ask for one text after the other. Its pace is shortened, so that a picture of minutes shows
+what takes an hour. On one machine all replicas share its cores: it shows that they come and go as
+the load does and that no request fails meanwhile, not that four are four times as fast.
 """
 
 from __future__ import annotations
