@@ -22,6 +22,8 @@ WINDOW = 512
 """Of those who wait, looked at for one batch: as many as the embedder sorts by length."""
 WEIGHT = 0.2
 """Of the last batch in the mean speed."""
+LONG = 4
+"""Times `enough`: what a slot may take of a queue before that is cut into smaller batches."""
 TRUSTED_SECONDS = 10.0
 """For which the mean speed is believed after a batch. What seems to be too late is not computed:
 believed for ever, a device that was slow once would never be tried again."""
@@ -155,8 +157,9 @@ class Batcher(Generic[Value, Result]):
     def _fill(self) -> None:
         """Give each free slot a batch."""
         self._filling = False
+        share = self._share()
         while self._waiting and len(self._running) < self._slots:
-            batch = self._next()
+            batch = self._next(share)
             if not batch:
                 return
             loop = asyncio.get_running_loop()
@@ -164,13 +167,18 @@ class Batcher(Generic[Value, Result]):
             self._running[task] = _Run(loop.time(), sum(work.tokens for work in batch))
             task.add_done_callback(self._ended)
 
-    def _next(self) -> list[Work[Value, Result]]:
+    def _share(self) -> int:
+        """Tokens of those who wait that one slot may take."""
+        share = self.waiting_tokens // self._slots
+        # Twice as many batches as slots, so that the slots end at about the same time: but only
+        # where halves are efficient, too.
+        return max(self._enough, min(share, LONG * self._enough), share // 2)
+
+    def _next(self, share: int) -> list[Work[Value, Result]]:
         """The next batch, taken out of those who wait."""
         oldest = self._oldest_in_time()
         if not oldest:
             return []
-        # Twice as many batches as slots, so that the slots end at about the same time.
-        share = max(self._enough, self.waiting_tokens // (2 * self._slots))
         limit = min(self._controller.limit, share)
         chosen = choose([w.tokens for w in oldest], limit, self._padded, self._enough)
         batch = [oldest[at] for at in chosen]
@@ -227,8 +235,9 @@ class Batcher(Generic[Value, Result]):
         if not computed.fitted:
             self._controller.did_not_fit(cost, now)
             return
+        wait = self.waiting_tokens / (self._speed * self._slots)
         self._controller.done(
-            Batch(cost, seconds, self.waiting_tokens, computed.memory, computed.cache), now
+            Batch(cost, seconds, self.waiting_tokens, wait, computed.memory, computed.cache), now
         )
 
     def _ended(self, task: asyncio.Task[None]) -> None:

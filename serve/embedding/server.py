@@ -33,6 +33,8 @@ CACHE_BYTES: Final = 256 * 2**20
 """Of the vectors that are kept: about 145,000 of 384 numbers."""
 TARGET_SECONDS: Final = 0.25
 """Of a batch: nobody who comes while all slots are taken waits much longer for one."""
+LONGEST_SECONDS: Final = 1.0
+"""The same where the queue takes so much longer that a turn soon is of no use."""
 FIRST: Final = 4
 """Times `Engine.enough`: the limit of the first batch."""
 LEAST: Final = 32
@@ -69,7 +71,12 @@ class EmbeddingServer:
         self._batcher = Batcher[str, NDArray[np.float32]](
             self._computing.compute,
             BatchController(
-                Bounds(max(1, engine.enough // LEAST), engine.most_batch, TARGET_SECONDS),
+                Bounds(
+                    max(1, engine.enough // LEAST),
+                    engine.most_batch,
+                    TARGET_SECONDS,
+                    LONGEST_SECONDS,
+                ),
                 FIRST * engine.enough,
             ),
             slots=engine.slots,

@@ -59,7 +59,7 @@ class TorchEngine:
         # On the CPU one batch a core, each on one thread: nobody waits for another after every
         # matrix. A GPU computes one batch while the next is being tokenized.
         self.slots = 2 if self._gpu else threads or cores()
-        self.enough = 8192 if self._gpu else 256
+        self.enough = 8192 if self._gpu else 512
         self.most_batch = 2**19 if self._gpu else 2**14
 
     def enter(self) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from serve.batch_controller import FORGET_SECONDS, Batch, BatchController, Bounds
 
-BOUNDS = Bounds(least=256, most=16_384, target=0.25)
+BOUNDS = Bounds(least=256, most=16_384, target=0.25, longest=1.0)
 
 
 def controller(first: int = 1024) -> BatchController:
@@ -27,7 +27,9 @@ class Device:
     memory: int = 10**9
     now: float = 0.0
 
-    def compute(self, of: BatchController, tokens: int, waiting: int = 10**6) -> float:
+    def compute(
+        self, of: BatchController, tokens: int, waiting: int = 10**6, wait: float = 0.0
+    ) -> float:
         """Seconds of a batch of so many tokens, or of as many as may."""
         tokens = min(tokens, of.limit)
         seconds = self.fixed + self.per_token * tokens
@@ -35,7 +37,7 @@ class Device:
         if tokens > self.memory:
             of.did_not_fit(tokens, self.now)
         else:
-            of.done(Batch(tokens, seconds, waiting, tokens / self.memory), self.now)
+            of.done(Batch(tokens, seconds, waiting, wait, tokens / self.memory), self.now)
         return seconds
 
 
@@ -43,6 +45,16 @@ def test_under_load_a_batch_takes_nearly_as_long_as_it_may() -> None:
     device, limit = Device(), controller()
     times = [device.compute(limit, 10**6) for _ in range(200)]
     assert all(0.7 * BOUNDS.target <= seconds <= BOUNDS.target for seconds in times[100:])
+
+
+@pytest.mark.parametrize(("wait", "longest"), [(0.5, 0.25), (2.0, 0.5), (60.0, 1.0)])
+def test_a_batch_may_take_a_quarter_of_what_the_queue_takes(wait: float, longest: float) -> None:
+    device, limit = Device(), controller()
+    times = [device.compute(limit, 10**6, wait=wait) for _ in range(200)]
+    assert all(0.7 * longest <= seconds <= longest for seconds in times[100:])
+    device.compute(limit, 10**6, wait=0.0)
+    device.compute(limit, 10**6, wait=0.0)
+    assert device.compute(limit, 10**6, wait=0.0) <= BOUNDS.target
 
 
 def test_a_faster_device_gets_larger_batches_up_to_the_most() -> None:
@@ -113,6 +125,7 @@ def test_what_did_not_fit_is_not_tried_again_for_a_minute() -> None:
             st.integers(1, 10**6),
             st.floats(0, 100),
             st.integers(0, 10**6),
+            st.floats(0, 100),
             st.floats(0, 1),
             st.floats(0, 1),
             st.booleans(),
@@ -121,19 +134,19 @@ def test_what_did_not_fit_is_not_tried_again_for_a_minute() -> None:
     ),
 )
 def test_it_stays_within_its_bounds_and_grows_only_when_all_allow_it(
-    first: int, batches: list[tuple[int, float, int, float, float, bool]]
+    first: int, batches: list[tuple[int, float, int, float, float, float, bool]]
 ) -> None:
     limit = controller(first)
-    for now, (tokens, seconds, waiting, memory, cache, fits) in enumerate(batches):
+    for now, (tokens, seconds, waiting, wait, memory, cache, fits) in enumerate(batches):
         before = limit.limit
         if fits:
-            limit.done(Batch(tokens, seconds, waiting, memory, cache), float(now))
+            limit.done(Batch(tokens, seconds, waiting, wait, memory, cache), float(now))
         else:
             limit.did_not_fit(tokens, float(now))
         assert BOUNDS.least <= limit.limit <= BOUNDS.most
         if limit.limit > before:
             assert waiting > 0
-            assert seconds < BOUNDS.target
+            assert seconds < max(BOUNDS.target, min(wait / 4, BOUNDS.longest))
             assert max(memory, cache) < 0.8
         if fits and max(memory, cache) >= 0.9:
             assert limit.limit < before or before == BOUNDS.least

@@ -33,7 +33,7 @@ class Device:
         return Computed([value.upper() for value in values])
 
     def batcher(self, limit: int = 8, slots: int = 1, enough: int = 8) -> Batcher[str, str]:
-        bounds = Bounds(least=limit, most=limit, target=9.0)
+        bounds = Bounds(least=limit, most=limit, target=9.0, longest=9.0)
         return Batcher(self.compute, BatchController(bounds, limit), slots, enough)
 
 
@@ -99,7 +99,19 @@ def test_a_short_queue_is_shared_among_the_slots() -> None:
         some = works("a b c d e f g h")
         batcher.add(some)
         await results(some)
-        assert max(map(len, device.batches)) == 2
+        assert device.batches == [list("abcd"), list("efgh")]
+
+    run(main())
+
+
+def test_a_long_queue_is_shared_in_halves_that_are_efficient() -> None:
+    async def main() -> None:
+        device = Device()
+        batcher = device.batcher(limit=100, slots=2, enough=2)
+        some = works("a " * 2 * 24)
+        batcher.add(some)
+        await results(some)
+        assert [len(batch) for batch in device.batches] == [12, 12, 8, 8, 4, 2, 2]
 
     run(main())
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from serve.embedding import allowance
@@ -23,7 +24,7 @@ def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(allowance, "OWN_GROUP", own)
     monkeypatch.setattr(allowance, "GROUPS", folder)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
-    monkeypatch.setattr(allowance.psutil, "virtual_memory", lambda: SimpleNamespace(percent=50.0))
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(percent=50.0))
     return folder
 
 

@@ -66,8 +66,8 @@ async def test_whoever_leaves_takes_nothing_from_who_shares(engine: FakeEngine) 
 
 async def test_what_is_computed_of_a_request_that_ends_early_is_kept(engine: FakeEngine) -> None:
     """Also what had begun, which whoever asks meanwhile waits for."""
-    texts = [f"{number} one two three four five six seven" for number in range(48)]
-    engine.held = "30"
+    texts = [f"{number} one two three four five six seven" for number in range(96)]
+    engine.held = "40"
     async with server(engine) as of:
         early = asyncio.create_task(ask(of, texts))
         await asyncio.to_thread(engine.holds.wait)
