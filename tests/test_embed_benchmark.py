@@ -8,8 +8,8 @@ from itertools import islice
 import pytest
 from aiohttp import web
 
-from scripts.benchmarks.embed import ALONE, MANY, OWN, PLAIN, SINGLE, bars
-from scripts.benchmarks.embed_load import Round, alone, median, over_http
+from scripts.benchmarks.embed import ALONE, MANY, OWN, PLAIN, SINGLE, bars, figures
+from scripts.benchmarks.embed_load import Round, alone, over_http, together
 from scripts.benchmarks.embed_texts import pieces, requests
 from tests.serving import serving
 
@@ -41,19 +41,25 @@ def test_all_texts_are_sent_once_and_counted() -> None:
             over_http(f"{url}/elsewhere", "m", os.getpid(), 3, requests(texts, 1))
     assert sorted(seen) == sorted(texts)
     assert one.texts > 0
-    assert 0 < one.p50 <= one.p99
+    assert len(one.took) == 7
+    assert 0 < one.within(0.5) <= one.within(0.99)
 
 
-def test_the_median_is_of_each_figure() -> None:
-    rounds = [Round(1, 5, 9, 2), Round(3, 4, 7, 1), Round(2, 6, 8, 3)]
-    assert median(rounds) == Round(2, 5, 8, 2)
+def test_speeds_are_medians_and_times_are_of_all_requests() -> None:
+    rounds = [Round(100, [5.0] * 40, 20), Round(300, [4.0] * 40, 10), Round(200, [9.0] * 20, 30)]
+    found = together(rounds)
+    assert (found.texts, found.cpu, len(found.took)) == (200, 20, 100)
+    assert (found.within(0.5), found.within(0.99)) == (5.0, 9.0)
+    # 200 texts of 20 ms each a second.
+    assert found.cores == 4.0
+    assert figures(found) == ["200.0", "5.0", "9.0", "20.0", "4.0"]
     assert alone(lambda texts: texts, [["a", "b"], ["c"]]).texts > 0
 
 
 def test_the_bars_hold_from_their_shares_on() -> None:
     speeds = {ALONE: (100.0, 100.0), PLAIN: (40.0, 40.0), OWN: (90.0, 80.0)}
     medians = {
-        (name, size): Round(of[place], 1, 1, 1)
+        (name, size): Round(of[place], [1.0], 1)
         for name, of in speeds.items()
         for place, size in enumerate((MANY, SINGLE))
     }

@@ -1,4 +1,4 @@
-"""The process behind `Serving`: the plain deployment and `fupan serve`'s applications side by side
+"""The process behind `Serving`: the plain deployments and `fupan serve`'s applications side by side
 in one Ray cluster, so that they can be asked by turns.
 
 It is told what to serve by its argument and serves until its input ends.
@@ -22,8 +22,8 @@ from serve.models.app import placement, targets
 
 MODEL = "measured"
 """Its name in `models`."""
-PLAIN = "plain"
-"""The other application, and where it is."""
+PLAIN = {"plain": 1, "plain-wide": 2}
+"""The other applications, and where they are, with their processors."""
 _STORE_BYTES = 128 * 2**20
 
 
@@ -35,7 +35,7 @@ def main() -> None:
     )
     ray.init(
         address="local",
-        num_cpus=2,
+        num_cpus=sum(PLAIN.values()),
         include_dashboard=False,
         log_to_driver=False,
         object_store_memory=_STORE_BYTES,
@@ -46,7 +46,9 @@ def main() -> None:
             http_options={"host": HOST, "port": told["port"]},
             logging_config=LoggingConfig(enable_access_log=False),
         )
-        ray_serve.run(plain_application(told["model"]), name=PLAIN, route_prefix=f"/{PLAIN}")
+        for name, cpus in PLAIN.items():
+            plain = plain_application(told["model"], cpus)
+            ray_serve.run(plain, name=name, route_prefix=f"/{name}")
         placements = {name: placement(entry) for name, entry in settings.models.items()}
         ray_serve.run_many(targets(settings, placements))
         ray_serve.run(application(settings), name=APPLICATION, route_prefix="/")

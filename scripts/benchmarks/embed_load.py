@@ -21,13 +21,22 @@ _SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One turn of one contestant. `texts`: a second; `p50`, `p99`: milliseconds of a request;
-    `cpu`: milliseconds of processor time a text, of all processes that serve."""
+    """One turn of one contestant, or several as one. `texts`: a second; `took`: milliseconds of
+    each request; `cpu`: milliseconds of processor time a text, of all processes that serve."""
 
     texts: float
-    p50: float
-    p99: float
+    took: Sequence[float]
     cpu: float
+
+    @property
+    def cores(self) -> float:
+        """Processors that were busy on average."""
+        return self.texts * self.cpu / 1e3
+
+    def within(self, share: float) -> float:
+        """Milliseconds within which this share of the requests was answered."""
+        ordered = sorted(self.took)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def alone(encode: Callable[[list[str]], object], requests: Sequence[Sequence[str]]) -> Round:
@@ -53,13 +62,13 @@ def over_http(
     return _round(requests, seconds, took, cpu)
 
 
-def median(rounds: Sequence[Round]) -> Round:
-    """Of each figure on its own. Raises StatisticsError for none."""
+def together(rounds: Sequence[Round]) -> Round:
+    """The medians of what a round has one of, and the requests of all: a round has too few for what
+    one in a hundred takes. Raises StatisticsError for none."""
     return Round(
-        *(
-            float(statistics.median([getattr(one, name) for one in rounds]))
-            for name in ("texts", "p50", "p99", "cpu")
-        )
+        float(statistics.median(one.texts for one in rounds)),
+        [each for one in rounds for each in one.took],
+        float(statistics.median(one.cpu for one in rounds)),
     )
 
 
@@ -93,6 +102,4 @@ def _round(
     requests: Sequence[Sequence[str]], seconds: float, took: Sequence[float], cpu: float
 ) -> Round:
     texts = sum(map(len, requests))
-    ordered = sorted(took)
-    p50, p99 = (ordered[min(len(ordered) - 1, int(s * len(ordered)))] * 1e3 for s in (0.5, 0.99))
-    return Round(texts / seconds, p50, p99, cpu * 1e3 / texts)
+    return Round(texts / seconds, [each * 1e3 for each in took], cpu * 1e3 / texts)

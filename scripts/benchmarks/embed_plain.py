@@ -17,8 +17,9 @@ _IN_FLIGHT = 256
 """Requests at once: more than there ever are."""
 
 
-def plain_application(model: str) -> ray_serve.Application:
-    """One replica that has the texts of all requests batched by 32, as `@serve.batch` does it."""
+def plain_application(model: str, cpus: int) -> ray_serve.Application:
+    """One replica that has the texts of all requests batched by 32, as `@serve.batch` does it.
+    `cpus`: those that Ray keeps for it, which are the threads of its model; Ray's default is 1."""
     app = FastAPI()
 
     class Plain:
@@ -43,6 +44,7 @@ def plain_application(model: str) -> ray_serve.Application:
     deployed = ray_serve.deployment(
         num_replicas=1,
         max_ongoing_requests=_IN_FLIGHT,
+        ray_actor_options={"num_cpus": cpus},
         logging_config=LoggingConfig(enable_access_log=False),
     )(ray_serve.ingress(app)(Plain))
     return deployed.bind()
