@@ -1,8 +1,9 @@
 """Texts to vectors, by the model that comes with the package or by one that is named.
 
-Invariant: row i of the answer belongs to text i; a text's vector depends on the text and the model
-alone, not on its neighbours (to the last bit with the bundled model, which pads nothing), so equal
-texts have equal vectors in every run.
+Invariant: row i of the answer belongs to text i, and equal texts of one call have equal rows. With
+the bundled model, which pads nothing, a text's vector depends on the text alone, to the last bit on
+one kind of processor. With others it also depends on its neighbours, by rounding: MiniLM is held to
+1e-5 a number on the CPU, 1e-2 in the 16-bit floats of a GPU (`tests/serve/test_embedder.py`).
 """
 
 from __future__ import annotations

