@@ -17,6 +17,8 @@ BUNDLED = "smollm2-135m"
 AT_ONCE = 4
 """Requests in flight: packs of a small model are read in a second or two each, and share what they
 begin with."""
+PLACED = ("gpus", "accelerator_type", "cpus", "memory")
+"""Settings that say where a replica runs."""
 _MEANINGLESS = ("base_url", "api_key_env", "context", "rpm", "tpm", "burst")
 
 
@@ -42,6 +44,8 @@ def choose_local(
             f"no generator {wanted!r} under models in fupan.yaml; there are: {', '.join(known)}"
         )
     settings, entry = known[wanted]
+    where = config.models.get(entry, settings)
+    placed = {key: getattr(where, key) for key in PLACED}
     provider = LocalProvider(
         base_url=f"{LOCAL}/{wanted}",
         models=(wanted,),
@@ -50,6 +54,7 @@ def choose_local(
         json_mode="schema",
         prices={ANY_MODEL: settings.prices or Prices()},
         entry=entry,
-        generator=settings,
+        # Of a pool, where it runs is the pool's to say.
+        generator=settings.model_copy(update=placed),
     )
     return LOCAL, provider, (wanted,)

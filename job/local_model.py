@@ -6,6 +6,7 @@ holds the same server and ends with the run.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping
 from functools import cached_property
@@ -14,24 +15,26 @@ from typing import Any
 import orjson
 import ray
 from pydantic import field_validator
-from ray.exceptions import RayActorError, RayTaskError
+from ray.exceptions import RayActorError
 from ray.util import list_named_actors
 
 from job.errors import UsageError
+from job.local_actor import ActorCalls, GeneratorHost
 from job.local_schema import bounded, pack_schema
 from serve.ask.contract import Model, Reply
-from serve.ask.errors import AskError, Unavailable
 from serve.ask.limiter_server import NAMESPACE
 from serve.ask.settings import Provider
 from serve.ask.wire import usage_of
-from serve.models.contract import ModelCalls, ModelServer
-from serve.models.load import load
+from serve.models.contract import ModelCalls
+from serve.models.placement import place
 from serve.models.settings import LOCAL, GeneratorSettings
 
 ENDPOINT = "chat/completions"
+PATIENCE = 10.0
+"""Times the limit of a call that a model of the cluster is given. The limits are for providers that
+write 20 tokens a second; of 32 streams on two cores each writes some two."""
 SECONDS = 900.0
-"""That a call may take. The time limits of providers are for connections that are lost; here Ray
-says so, and a model on the CPU takes the time it takes."""
+"""That a call is given at most."""
 PACK = "retrospective"
 """The name of the schema of an analysis request."""
 SHARE = 8
@@ -39,6 +42,8 @@ SHARE = 8
 SMALLEST_PACK = 200
 RESTARTS = 1
 """Of the actor: what killed it twice would kill it again."""
+LOADING_SECONDS = 60.0
+"""After which it is said that the model is not loaded yet, and what it may wait for."""
 _CONTROLLER = {"name": "SERVE_CONTROLLER_ACTOR", "namespace": "serve"}
 
 
@@ -84,7 +89,7 @@ class LocalModel:
         if self._given is not None:
             return self._given
         try:
-            return _ActorCalls(ray.get_actor(_actor_name(self._provider), NAMESPACE))
+            return ActorCalls(ray.get_actor(_actor_name(self._provider), NAMESPACE))
         except ValueError:
             from serve.models.calls import RayCalls
 
@@ -93,9 +98,10 @@ class LocalModel:
     async def complete(
         self, body: Mapping[str, Any], limit: float
     ) -> tuple[Reply, Mapping[str, str]]:
-        """See `Model.complete`. `limit`: see SECONDS."""
+        """See `Model.complete`. `limit`: see PATIENCE."""
         began = time.monotonic()
-        content = await self._calls.answer(body["model"], ENDPOINT, fitted(body), SECONDS)
+        most = min(SECONDS, PATIENCE * limit)
+        content = await self._calls.answer(body["model"], ENDPOINT, fitted(body), most)
         answer = orjson.loads(content)
         choice = answer["choices"][0]
         seconds = time.monotonic() - began
@@ -107,66 +113,31 @@ class LocalModel:
         """There is nothing to close."""
 
 
-class GeneratorHost:
-    """A generator inside an actor. An AskError is a value here: Ray would wrap it."""
-
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._server: ModelServer = load(GeneratorSettings.model_validate(settings))
-
-    def ready(self) -> None:
-        """Returns once the model is loaded."""
-
-    async def answer(
-        self, endpoint: str, body: Mapping[str, Any], seconds: float
-    ) -> bytes | AskError:
-        """See `ModelServer.answer`."""
-        try:
-            return await self._server.answer(endpoint, body, seconds)
-        except AskError as error:
-            return error
-
-
-class _ActorCalls:
-    """`ModelCalls` of a run's own actor."""
-
-    def __init__(self, actor: Any) -> None:
-        self._actor = actor
-
-    async def answer(
-        self, model: str, endpoint: str, body: Mapping[str, Any], seconds: float
-    ) -> bytes:
-        try:
-            answer: bytes | AskError = await self._actor.answer.remote(endpoint, body, seconds)
-        except RayActorError as error:
-            raise Unavailable(f"the process of the model {model} ended") from error
-        except RayTaskError as error:
-            raise Unavailable(f"the model {model} failed: {error.cause}", 500) from error
-        if isinstance(answer, AskError):
-            raise answer
-        return answer
-
-    def stream(self, model: str, endpoint: str, body: Mapping[str, Any], seconds: float) -> Any:
-        raise NotImplementedError("a run reads whole answers")
-
-
 def start_local(provider: Provider | None) -> Any:
     """Have somebody answer for `provider`: nothing to do for one that is not of the cluster, or
-    whose deployment has a replica; else an actor, loaded, which lives as long as the handle. Raises
-    UsageError where its model cannot be loaded."""
+    that is deployed; else an actor, loaded, which lives as long as the handle, placed as a replica
+    would be. Raises UsageError where its model cannot be loaded."""
     if not isinstance(provider, LocalProvider) or _is_deployed(provider.entry):
         return None
+    where = place(provider.generator, ray.cluster_resources().get("GPU", 0.0))
     actor = ray.remote(GeneratorHost).options(
         name=_actor_name(provider),
         namespace=NAMESPACE,
-        # It waits far longer for packs than it computes, and uses what CPUs are there.
-        num_cpus=0,
         max_restarts=RESTARTS,
         max_task_retries=RESTARTS,
         max_concurrency=provider.limits.max_concurrency + 1,
+        # Without `cpus` none is reserved: it waits far longer for packs than it computes.
+        **where.actor_options,
     )
     handle = actor.remote(provider.generator.model_dump(mode="json", exclude_defaults=True))
+    ready = handle.ready.remote()
+    if not ray.wait([ready], timeout=LOADING_SECONDS)[0]:
+        print(
+            f"fupan: {provider.base_url} is still being loaded, or waits for {where.said}",
+            file=sys.stderr,
+        )
     try:
-        ray.get(handle.ready.remote())
+        ray.get(ready)
     except RayActorError as error:
         why = str(getattr(error, "cause", None) or error).strip().splitlines()[-1]
         raise UsageError(f"--provider {provider.base_url}: {why}") from error
@@ -180,8 +151,9 @@ def fitted(body: Mapping[str, Any]) -> Mapping[str, Any]:
         return body
     named = wanted["json_schema"]
     if named["name"] == PACK:
-        lines = body["messages"][-1]["content"].splitlines()
-        schema = pack_schema([orjson.loads(line)["id"] for line in lines])
+        # Not `splitlines`: JSON may hold other ends of lines than this.
+        lines = body["messages"][-1]["content"].split("\n")
+        schema = pack_schema([orjson.loads(line)["id"] for line in lines if line])
         # It ends by itself, and the room that is left is counted better where the tokens are.
         body = {name: value for name, value in body.items() if name != "max_tokens"}
     else:
@@ -199,10 +171,6 @@ def _actor_name(provider: LocalProvider) -> str:
 def _is_deployed(entry: str) -> bool:
     if _CONTROLLER not in list_named_actors(all_namespaces=True):
         return False
-    from ray import serve as ray_serve
+    from job.local_deployed import is_deployed
 
-    from serve.models.calls import APPLICATION, DEPLOYMENT
-
-    application = ray_serve.status().applications.get(APPLICATION.format(entry))
-    deployment = application and application.deployments.get(DEPLOYMENT)
-    return bool(deployment and deployment.replica_states.get("RUNNING", 0))
+    return is_deployed(entry)

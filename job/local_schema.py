@@ -16,6 +16,9 @@ MOST_CHARACTERS = 100
 """Of a text: a short sentence, some 25 tokens. A small model that is not stopped repeats itself."""
 MOST_ITEMS = 8
 """Of a list that names no number."""
+MOST_NAMED = 200
+"""Records of a pack each of which has its place in the schema: some 800 bytes a record, of the
+256 KB that a model of the cluster takes."""
 
 _ITEM = ANSWER_SCHEMA["properties"]["results"]["items"]["properties"]
 _ISSUE = _ITEM["issues"]["items"]["properties"]
@@ -33,29 +36,34 @@ def bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def pack_schema(ids: Sequence[str]) -> dict[str, Any]:
     """Of the answer about the records `ids`: each once, in their order, with what its outcome asks
-    for (DESIGN 2)."""
-    results = [{"anyOf": [_result(each, outcome) for outcome in _ISSUES]} for each in ids]
-    return strict_object(
-        {
-            "results": {
-                "type": "array",
-                "prefixItems": results,
-                "items": False,
-                "minItems": len(ids),
-                "maxItems": len(ids),
-            }
-        }
-    )
+    for (DESIGN 2). Of more than MOST_NAMED: as many as there are, each one of them."""
+    results: dict[str, Any] = {"items": _results({"enum": list(ids)})}
+    if len(ids) <= MOST_NAMED:
+        results = {"prefixItems": [_results({"const": each}) for each in ids], "items": False}
+    count = {"minItems": len(ids), "maxItems": len(ids)}
+    made = strict_object({"results": {"type": "array", **results, **count}})
+    return {**made, "$defs": _ISSUES}
 
 
-def _result(each: str, outcome: str) -> dict[str, Any]:
-    return strict_object({"id": {"const": each}, "outcome": {"const": outcome}, **_ISSUES[outcome]})
+def _results(id_schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "anyOf": [
+            strict_object(
+                {
+                    "id": dict(id_schema),
+                    "outcome": {"const": outcome},
+                    "issues": {"$ref": f"#/$defs/{outcome}"},
+                }
+            )
+            for outcome in _ISSUES
+        ]
+    }
 
 
 def _issues(**given: dict[str, Any]) -> dict[str, Any]:
     """Exactly one issue. `given`: what it has beyond the schema of any."""
     issue = strict_object(bounded({**_ISSUE, **given}))
-    return {"issues": {"type": "array", "items": issue, "minItems": 1, "maxItems": 1}}
+    return {"type": "array", "items": issue, "minItems": 1, "maxItems": 1}
 
 
 def _within(value: Any) -> Any:
@@ -71,7 +79,7 @@ def _types(schema: Mapping[str, Any]) -> Sequence[str]:
     return (named,) if isinstance(named, str) else named if isinstance(named, list) else ()
 
 
-_NONE = {"issues": {"type": "array", "maxItems": 0, "items": strict_object(bounded(_ISSUE))}}
+_NONE = {"type": "array", "maxItems": 0, "items": strict_object(bounded(_ISSUE))}
 _SAID = {"type": "string", "minLength": 1, "maxLength": MOST_CHARACTERS}
 _ISSUES: dict[str, dict[str, Any]] = {
     "problem": _issues(event=_SAID, cause=_SAID, suggestion=_SAID),
@@ -81,4 +89,4 @@ _ISSUES: dict[str, dict[str, Any]] = {
     ),
     "unclear": _NONE,
 }
-"""By outcome."""
+"""What an answer's issues are, by its outcome."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -11,16 +12,19 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ray.serve.schema import ApplicationStatus
 
 from job.config import resolve
 from job.errors import UsageError
 from job.flags import Flags
 from job.instructions import ANSWER_SCHEMA
-from job.local_model import LocalModel, LocalProvider, fitted
-from job.local_schema import MOST_CHARACTERS, bounded, pack_schema
+from job.local_deployed import answers
+from job.local_model import PATIENCE, SECONDS, LocalModel, LocalProvider, fitted
+from job.local_schema import MOST_CHARACTERS, MOST_NAMED, bounded, pack_schema
 from job.validate import validate
 from serve.ask.capabilities import Capabilities, build_body
 from serve.ask.contract import Request
+from serve.generation.grammar import MOST_SCHEMA_BYTES
 
 MODELS = """
 models:
@@ -100,6 +104,23 @@ def test_a_pack_is_answered_for_each_record_once_and_in_order() -> None:
         jsonschema.validate({"results": [{"id": "1", **empty}]}, pack_schema(["1"]))
 
 
+@pytest.mark.parametrize("count", [1, MOST_NAMED, MOST_NAMED + 1, 1000])
+def test_the_schema_of_a_pack_of_any_size_is_taken(count: int) -> None:
+    ids = [f"{i:012}" for i in range(count)]
+    schema = pack_schema(ids)
+    assert len(orjson.dumps(schema)) < MOST_SCHEMA_BYTES
+    good = [{"id": each, "outcome": "normal", "issues": []} for each in ids]
+    jsonschema.validate({"results": good}, schema)
+    for wrong in (good[1:], [*good[1:], {**good[0], "id": "?"}]):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({"results": wrong}, schema)
+
+
+def test_a_text_may_hold_other_ends_of_lines() -> None:
+    schema = _schema(_request("one\u2028two\x85\x0c\r", "b"))
+    assert schema["properties"]["results"]["minItems"] == 2
+
+
 @given(st.lists(st.sampled_from(["string", "null", "integer"]), min_size=1, max_size=3))
 def test_texts_and_lists_of_other_schemas_have_an_end(types: list[str]) -> None:
     made = bounded({"type": "array", "items": {"anyOf": [{"type": each} for each in types]}})
@@ -109,11 +130,44 @@ def test_texts_and_lists_of_other_schemas_have_an_end(types: list[str]) -> None:
     assert bounded({"type": "string", "enum": ["a"]}) == {"type": "string", "enum": ["a"]}
 
 
+def test_a_model_of_a_pool_runs_where_the_pool_does(tmp_path: Path) -> None:
+    pooled = (
+        "models: {rare: {pool: {second: {generator: x}}, gpus: 0.5, memory: 9000, idle_to_zero: 9}}"
+    )
+    found = _resolved(tmp_path, pooled, provider="local/second").generator
+    assert (found.generator, found.gpus, found.memory) == ("x", 0.5, 9000)
+    assert found.idle_to_zero is None
+
+
+@pytest.mark.parametrize(
+    ("status", "replicas", "asked"),
+    [
+        ("RUNNING", 1, True),
+        ("RUNNING", 0, True),  # none is left after a while; the next call starts one
+        ("DEPLOYING", 0, True),
+        ("DEPLOY_FAILED", 0, False),
+        ("DEPLOY_FAILED", 1, True),
+        ("UNHEALTHY", 0, False),
+        ("DELETING", 1, False),
+    ],
+)
+def test_a_run_asks_a_deployment_that_answers_or_will(
+    status: str, replicas: int, asked: bool
+) -> None:
+    deployment = SimpleNamespace(replica_states={"RUNNING": replicas})
+    found = SimpleNamespace(status=ApplicationStatus(status), deployments={"Model": deployment})
+    assert answers(found) is asked
+    assert not answers(None)
+
+
 async def test_an_answer_of_the_model_is_a_reply(tmp_path: Path) -> None:
+    waited: list[float] = []
+
     class Calls:
         async def answer(
             self, model: str, endpoint: str, body: Mapping[str, Any], seconds: float
         ) -> bytes:
+            waited.append(seconds)
             choice = {"message": {"content": "{}"}, "finish_reason": "length"}
             usage = {"prompt_tokens": 7, "completion_tokens": 3}
             return orjson.dumps({"choices": [choice], "model": model, "usage": usage})
@@ -122,3 +176,5 @@ async def test_an_answer_of_the_model_is_a_reply(tmp_path: Path) -> None:
     reply, headers = await model.complete({"model": "first", "messages": []}, 1.0)
     assert (reply.text, reply.finish_reason, reply.model, headers) == ("{}", "length", "first", {})
     assert (reply.usage.tokens_in, reply.usage.tokens_out) == (7, 3)
+    await model.complete({"model": "first", "messages": []}, 1000.0)
+    assert waited == [PATIENCE, SECONDS]
