@@ -45,6 +45,7 @@ INLINE_CHARACTERS: Final = 4096
 STUCK_SECONDS: Final = 300.0
 """A batch that takes longer will never end."""
 
+_ENDING = "{} is being let go of"
 _Given = TypeVar("_Given")
 _Made = TypeVar("_Made")
 
@@ -95,7 +96,7 @@ class EmbeddingServer:
                 "model_not_supported",
             )
         if self._closed:
-            raise Unavailable(f"{self._name} is being let go of", 503, BUSY_SECONDS)
+            raise Unavailable(_ENDING.format(self._name), 503, BUSY_SECONDS)
         until = asyncio.get_running_loop().time() + seconds
         try:
             async with asyncio.timeout_at(until):
@@ -107,6 +108,8 @@ class EmbeddingServer:
         except Closed as error:
             raise Unavailable(str(error), 503, BUSY_SECONDS) from error
         except Exception as error:  # of a model, or its tokenizer: anything
+            if self._closed:
+                raise Unavailable(_ENDING.format(self._name), 503, BUSY_SECONDS) from error
             raise Unavailable(f"{self._name} failed: {error}", 500) from error
 
     async def stream(

@@ -110,12 +110,14 @@ class Flights:
     ) -> Mapping[bytes, Found]:
         """The vectors of texts by their keys, by `until` (the loop's clock). Raises what the
         batcher says of the first that has none."""
-        async with self._board(wanted, until) as works:
+        # What is kept since the request was looked up was computed for somebody else.
+        found = {key: kept for key in wanted if (kept := self._cache.get(key)) is not None}
+        missing = {key: each for key, each in wanted.items() if key not in found}
+        async with self._board(missing, until) as works:
             vectors = await asyncio.gather(*map(asyncio.shield, (w.done for w in works)))
-        return {
-            key: Found(measured.tokens, vector)
-            for (key, measured), vector in zip(wanted.items(), vectors, strict=True)
-        }
+        for (key, measured), vector in zip(missing.items(), vectors, strict=True):
+            found[key] = Found(measured.tokens, vector)
+        return found
 
     @asynccontextmanager
     async def _board(

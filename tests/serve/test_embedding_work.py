@@ -64,6 +64,25 @@ async def test_whoever_leaves_takes_nothing_from_who_shares(engine: FakeEngine) 
     assert engine.computed == ["blocker", "shared", "later"]
 
 
+async def test_what_is_kept_while_texts_are_counted_is_not_computed_again(
+    engine: FakeEngine,
+) -> None:
+    async with server(engine) as of:
+        engine.open.clear()
+        engine.entered.clear()
+        first = asyncio.create_task(ask(of, LONG))
+        await asyncio.to_thread(engine.entered.wait)
+        engine.countable.clear()
+        second = asyncio.create_task(ask(of, LONG))
+        while of.numbers()[QUEUE] == 0:
+            await asyncio.sleep(0)
+        engine.open.set()
+        assert await first
+        engine.countable.set()
+        assert await second == await first
+    assert sorted(engine.computed) == sorted(LONG)
+
+
 async def test_what_is_computed_of_a_request_that_ends_early_is_kept(engine: FakeEngine) -> None:
     """Also what had begun, which whoever asks meanwhile waits for."""
     texts = [f"{number} one two three four five six seven" for number in range(96)]
