@@ -21,7 +21,8 @@ DIM = 4
 class FakeEngine:
     """A word is a token. `together`: texts that fit in memory at once; a text with one of `broken`
     raises, one with "huge" never fits; `used`: the share of the memory in use. Batches wait until
-    `open` is set, those that hold a text with the word `held` until `let_go` is."""
+    `open` is set, those that hold a text with the word `held` until `let_go` is; texts are
+    counted once `countable` is."""
 
     name = "fake"
     dim = DIM
@@ -41,7 +42,7 @@ class FakeEngine:
         self.open.set()
         self.entered = threading.Event()
         self.counted = 0
-        self.countable = threading.Event()
+        self.counting, self.countable = threading.Event(), threading.Event()
         self.countable.set()
         self.held = ""
         self.holds, self.let_go = threading.Event(), threading.Event()
@@ -50,6 +51,7 @@ class FakeEngine:
         pass
 
     def count(self, texts: Sequence[str]) -> list[int]:
+        self.counting.set()
         self.countable.wait()
         self.counted += len(texts)
         return [len(text.split()) for text in texts]

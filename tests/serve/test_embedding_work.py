@@ -73,9 +73,9 @@ async def test_what_is_kept_while_texts_are_counted_is_not_computed_again(
         first = asyncio.create_task(ask(of, LONG))
         await asyncio.to_thread(engine.entered.wait)
         engine.countable.clear()
+        engine.counting.clear()
         second = asyncio.create_task(ask(of, LONG))
-        while of.numbers()[QUEUE] == 0:
-            await asyncio.sleep(0)
+        await asyncio.to_thread(engine.counting.wait)
         engine.open.set()
         assert await first
         engine.countable.set()
