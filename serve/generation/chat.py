@@ -10,7 +10,9 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
 from jinja2 import TemplateError
+from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
 
 from serve.generation.errors import GenerationModelError, overflow, refused
@@ -31,8 +33,9 @@ class Chat:
         self._context = context
         self._special = [token for token in tokenizer.all_special_tokens if token]
         self._special += [
-            str(token) for token in tokenizer.added_tokens_decoder.values() if token.special
+            str(token) for token in tokenizer.added_tokens_decoder.values() if _is_mark(token)
         ]
+        self._plain = _without_marks(tokenizer.backend_tokenizer)
         self._longest = max(len(token) for token in tokenizer.get_vocab())
 
     def prompt(self, messages: Sequence[Message]) -> list[int]:
@@ -44,7 +47,7 @@ class Chat:
             raise overflow(self._context, characters // self._longest, None)
         if any(special in each.text for each in messages for special in self._special):
             return self._apart(messages)
-        return self._tokens(self._rendered(messages), special=True)
+        return self._tokens(self._rendered(messages))
 
     def text(self) -> Detokenized:
         """The text of one stream, from its first token on."""
@@ -56,10 +59,11 @@ class Chat:
         mark = secrets.token_hex(16)
         named = [Message(each.role, f"{mark}{i:08}") for i, each in enumerate(messages)]
         first, *rest = self._rendered(named).split(mark)
-        tokens = self._tokens(first, special=True)
+        tokens = self._tokens(first)
         for part in rest:
-            tokens += self._tokens(messages[int(part[:8])].text, special=False)
-            tokens += self._tokens(part[8:], special=True)
+            text = messages[int(part[:8])].text
+            tokens += self._plain.encode(text, add_special_tokens=False).ids
+            tokens += self._tokens(part[8:])
         return tokens
 
     def _rendered(self, messages: Sequence[Message]) -> str:
@@ -75,10 +79,8 @@ class Chat:
                 f"This model's template does not take these messages: {error}.", "messages"
             ) from error
 
-    def _tokens(self, text: str, special: bool) -> list[int]:
-        encoded = self._tokenizer(
-            text, add_special_tokens=False, split_special_tokens=not special, verbose=False
-        )
+    def _tokens(self, text: str) -> list[int]:
+        encoded = self._tokenizer(text, add_special_tokens=False, verbose=False)
         return list(encoded["input_ids"])
 
 
@@ -92,6 +94,23 @@ class Detokenized:
     def step(self, token: int) -> str:
         """See `sequence.Text`."""
         return self._stream.step(self._tokenizer, token) or ""
+
+
+def _is_mark(token: Any) -> bool:
+    """Whether an added token means something to the model (Qwen's `</think>` is not even special);
+    some families have such for runs of spaces, which are text."""
+    return bool(token.special or token.content.strip())
+
+
+def _without_marks(tokenizer: Tokenizer) -> Tokenizer:
+    """A copy that makes tokens of text alone."""
+    described = orjson.loads(tokenizer.to_str())
+    for added in described["added_tokens"]:
+        added["special"] = added["special"] or bool(added["content"].strip())
+    described["truncation"] = described["padding"] = None
+    plain: Tokenizer = Tokenizer.from_str(orjson.dumps(described).decode())
+    plain.encode_special_tokens = True
+    return plain
 
 
 def _valid(text: str) -> str:

@@ -91,7 +91,14 @@ class Sequence:
     failed: bool = False
     _watch: StopStrings = field(init=False)
     _random: random.Random = field(init=False)
-    _chosen: list[Chosen] = field(default_factory=list)
+    _chosen: list[tuple[int, Chosen]] = field(default_factory=list)
+    """Not told yet, each with the characters of text before it."""
+    _said: int = 0
+    """Characters of text in all."""
+    _shown: int = 0
+    """Those of them that were shown."""
+    _stopped: bool = False
+    """By a stop string, which is not shown, and so are not its tokens."""
 
     def __post_init__(self) -> None:
         self.prompt = len(self.tokens)
@@ -115,7 +122,8 @@ class Sequence:
             allowed = np.where(self.grammar.allowed(), logits, np.float32(-np.inf))
         token = choose(allowed, self.sampling, self._random.random())
         if self.top_logprobs is not None and token not in self.ends:
-            self._chosen.append(Chosen(*logprobs(logits, token, self.top_logprobs)))
+            told = Chosen(*logprobs(logits, token, self.top_logprobs))
+            self._chosen.append((self._said, told))
         shown = self._take(token)
         if self.grammar is not None and self.finish is None:
             shown += self._follow(self.grammar, token)
@@ -147,8 +155,10 @@ class Sequence:
         if token in self.ends:
             self.finish = "stop"
             return self._watch.rest()
-        shown, stopped = self._watch.feed(self.text.step(token))
-        if stopped:
+        text = self.text.step(token)
+        self._said += len(text)
+        shown, self._stopped = self._watch.feed(text)
+        if self._stopped:
             self.finish = "stop"
         elif self.written >= self.most:
             self.finish = "length"
@@ -158,5 +168,8 @@ class Sequence:
     def _piece(self, shown: str) -> Piece:
         if not shown and self.finish is None:
             return Piece()
-        chosen, self._chosen = tuple(self._chosen), []
-        return Piece(shown, chosen, self.finish)
+        self._shown += len(shown)
+        whole = self.finish is not None and not self._stopped
+        told = [each for at, each in self._chosen if whole or at < self._shown]
+        self._chosen = self._chosen[len(told) :]
+        return Piece(shown, tuple(told), self.finish)

@@ -72,6 +72,35 @@ async def test_logprobs_come_with_their_tokens() -> None:
     await asked.aclose()
 
 
+@pytest.mark.parametrize("stop", [slice(3, 6), slice(0, 2)])
+async def test_tokens_of_a_stop_string_are_not_told_either(stop: slice) -> None:
+    asked = server(FakeForward())
+    text = _text("hello", 9)
+    more = {"logprobs": True, "top_logprobs": 1, "max_tokens": 9, "stop": text[stop]}
+    answer = orjson.loads(await asked.answer(CHAT, body("hello", **more), 60))
+    choice = answer["choices"][0]
+    told = "".join(each["token"] for each in choice["logprobs"]["content"])
+    assert told == choice["message"]["content"] == text[: text.index(text[stop])]
+    events = await _events(asked, **more)
+    streamed = [
+        each["token"]
+        for event in events
+        for each in (event["choices"][0]["logprobs"] or {"content": []})["content"]
+    ]
+    assert "".join(streamed) == told
+    await asked.aclose()
+
+
+async def test_the_tokens_of_a_stop_string_that_did_not_come_are_told() -> None:
+    asked = server(FakeForward())
+    text = _text("hello", 9)
+    more = {"logprobs": True, "max_tokens": 9, "stop": [text[2:4] + "~", text[7:] + "~"]}
+    answer = orjson.loads(await asked.answer(CHAT, body("hello", **more), 60))
+    told = "".join(each["token"] for each in answer["choices"][0]["logprobs"]["content"])
+    assert told == answer["choices"][0]["message"]["content"] == text
+    await asked.aclose()
+
+
 async def test_what_does_not_fit_is_refused_as_openai_does() -> None:
     asked = server(FakeForward(context=64))
     with pytest.raises(ContextOverflow) as caught:
