@@ -31,7 +31,7 @@ from serve.search.runs import RunFolder
 from serve.search.segment import write_segment
 from serve.search.settings import EVERYBODY
 from serve.search.snapshot import Snapshot
-from serve.search.vectors import Half, Part, digest_of, folder_of, write_part
+from serve.search.vectors import Half, Part, clipped, digest_of, folder_of, write_part
 from serve.search.view import View
 
 DIMENSIONS = 384
@@ -153,6 +153,7 @@ def _documents(
         "source": rng.integers(0, 500, count).astype(np.int32),
         "position": np.arange(count, dtype=np.int64),
         "digest": [digest_of(text) for text in said],
+        "embedded": [digest_of(clipped(text)) for text in said],
     }
     sources = [f"app-{number:03d}.log" for number in range(500)]
     return Documents([pa.table(columns, schema=SCHEMA)], sources), said

@@ -17,8 +17,8 @@ import orjson
 from serve.search.runs import RunFolder
 
 FILE = "index.json"
-FORMAT = 1
-"""Raised where an index of before cannot be read any more: it is made anew."""
+FORMAT = 2
+"""Raised where an index or segment of before cannot be read any more: it is made anew."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from serve.ask.judgement import SEVERITIES
 from serve.search.errors import DamagedRun
-from serve.search.vectors import digest_of
+from serve.search.vectors import clipped, digest_of
 
 What = Literal["theme", "issue", "record"]
 WHATS: tuple[What, ...] = ("theme", "issue", "record")
@@ -56,11 +56,13 @@ SCHEMA = pa.schema(
         pa.field("source", pa.int32()),
         pa.field("position", pa.int64()),
         pa.field("digest", pa.binary(16)),
+        pa.field("embedded", pa.binary(16)),
     ]
 )
 """Of documents. `id`: of the theme, or of the record (an issue has its record's); `time`:
 microseconds since the epoch; `severities`: a bit for each of SEVERITIES; `source`: the number of
-its name."""
+its name; `digest`, `embedded`: of the text that stands for its group, and of the part of that which
+is embedded."""
 
 
 @dataclass(slots=True)
@@ -108,7 +110,7 @@ class _Reading:
         self._rows = 0
         self._source_numbers: dict[str, int] = {}
         self._theme_numbers: dict[str, int] = {}
-        self._digests: dict[str, bytes] = {}
+        self._digests: dict[str, dict[str, bytes]] = {}
         """Of the texts of records that may stand for others, by their ids."""
 
     def themes(self, rows: Sequence[dict[str, Any]]) -> None:
@@ -147,11 +149,11 @@ class _Reading:
                 "record", row["id"], row["text"], severities=record_severities, **shared
             )
             if row["represented_by"] is None:
-                self._digests[row["id"]] = own["digest"]
+                self._digests[row["id"]] = {name: own[name] for name in ("digest", "embedded")}
             found.append({**own, "represented_by": row["represented_by"]})
         for document in found:
             stands = document.pop("represented_by", None)
-            document["digest"] = self._digests.get(stands, document["digest"])
+            document.update(self._digests.get(stands, {}))
         self._add(found)
 
     def _add(self, documents: list[dict[str, Any]]) -> None:
@@ -173,8 +175,8 @@ class _Reading:
 
 def _document(what: What, id_: str, text: str, **known: Any) -> dict[str, Any]:
     none = {"kind": NONE, "time": UNTIMED, "outcome": None, "source": NONE, "position": NONE}
-    named = {"what": WHATS.index(what), "id": id_, "text": text, "digest": digest_of(text)}
-    return {**none, **named, **known}
+    digests = {"digest": digest_of(text), "embedded": digest_of(clipped(text))}
+    return {**none, "what": WHATS.index(what), "id": id_, "text": text, **digests, **known}
 
 
 def _said(*texts: str | None) -> list[str]:

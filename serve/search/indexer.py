@@ -1,6 +1,6 @@
 """Keeps the index like the runs there are: the one writer of its folder.
 
-    state/segments/RUN-FINGERPRINT/   the index of a run (segment.py), with its vectors
+    state/segments/RUN-FINGERPRINT-FORMAT/   the index of a run (segment.py), with its vectors
     state/graphs/.../                 graphs over many vectors (graphs.py)
     state/index.json                  what there is now (catalog.py)
 
@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from serve.search.catalog import FILE, Catalog, IndexedRun, SavedGraph, SkippedRun
+from serve.search.catalog import FILE, FORMAT, Catalog, IndexedRun, SavedGraph, SkippedRun
 from serve.search.documents import read_documents
 from serve.search.embedding import Encoder
 from serve.search.errors import DamagedRun
@@ -176,7 +176,7 @@ class Indexer:
     def _take_in(self, run: RunFolder) -> None:
         """Index a run, unless it is as it was. Raises DamagedRun."""
         files = result_files(run)
-        name = f"{run.id}-{fingerprint(run)}"
+        name = _name_of(run)
         report = self._report(run)
         known = self._runs.get(run.id)
         if known is not None and known.segment == name:
@@ -192,7 +192,7 @@ class Indexer:
             except DamagedRun as error:
                 self._unreadable[name] = error.message
                 raise
-            if f"{run.id}-{fingerprint(run)}" != name:
+            if _name_of(run) != name:
                 raise DamagedRun("it was changed while it was read")
             write_segment(folder, documents)
         texts = Segment.open(folder).groups
@@ -262,6 +262,11 @@ class Indexer:
         for each, since in self._unnamed.items():
             if now - since >= KEPT_SECONDS:
                 shutil.rmtree(each, ignore_errors=True)
+
+
+def _name_of(run: RunFolder) -> str:
+    """Of the segment of a run as it is now. Raises DamagedRun."""
+    return f"{run.id}-{fingerprint(run)}-{FORMAT}"
 
 
 def _is_sound(folder: Path) -> bool:

@@ -69,29 +69,35 @@ class Missing:
             if not names or not len(groups):
                 continue
             known = digests_in(other)
-            at = find(known, self._digests[groups])
-            if not (at >= 0).any():
+            if not (find(known, self._digests[groups]) >= 0).any():
                 continue
             part = read_parts(folder, names, len(known))
             if part is None:
                 continue
-            rows = np.searchsorted(part.groups, at)
-            rows[rows == len(part.groups)] = 0
-            there = (at >= 0) & (part.groups[rows] == at)
+            at = find(known[part.groups], self._digests[groups])
+            there = at >= 0
             if there.any():
-                self.keep(groups[there], part.vectors[rows[there]])
+                self._write(groups[there], part.vectors[at[there]])
 
     def next(self) -> tuple[Groups, list[str]]:
         """The groups to embed next with their texts: themes first, then issues, then records."""
         segment = Segment.open(self._segment)
         groups = np.flatnonzero(self._missing).astype(np.int32)
+        # Of those that are the same as far as they are embedded, one.
+        groups = groups[np.unique(self._digests[groups], return_index=True)[1]]
         order = np.argsort(segment.column("what")[segment.first[groups]], kind="stable")[:PORTION]
         chosen = groups[order]
         texts = segment.documents["text"].take(pa.array(segment.first[chosen])).to_pylist()
         return chosen, texts
 
     def keep(self, groups: Groups, vectors: Half) -> None:
-        """Write down the vectors of some groups."""
+        """Write down the vectors of some groups, for all that are the same as far as they are
+        embedded."""
+        missing = np.flatnonzero(self._missing).astype(np.int32)
+        at = find(self._digests[groups], self._digests[missing])
+        self._write(missing[at >= 0], vectors[at[at >= 0]])
+
+    def _write(self, groups: Groups, vectors: Half) -> None:
         write_part(self._folder, groups, self._digests[groups], vectors)
         self._missing[groups] = False
 

@@ -2,7 +2,7 @@
 
     documents.arrow   the documents (Arrow IPC, not compressed, so that a hit is read in place)
     group.npy, first.npy, digests.npy   the group of each document, the document that stands for
-                      each group, and the digest of its text
+                      each group, and the digest of the part of its text that is embedded
     themes_doc.npy, themes_no.npy       which document is of which theme, by document
     names.json        sources and themes by their numbers
     terms.npy ...     the words (postings.py)
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from serve.search.documents import KINDS, WHATS, Documents
 from serve.search.postings import Postings
 from serve.search.query import Query
-from serve.search.vectors import DIGEST_BYTES, Digests, Groups
+from serve.search.vectors import Digests, Groups, Kind
 
 Mask = NDArray[np.bool_]
 _THEME = WHATS.index("theme")
@@ -42,12 +42,13 @@ def write_segment(folder: Path, documents: Documents) -> None:
     hidden.mkdir(parents=True)
     try:
         table = documents.table.combine_chunks()
-        digests = np.array(table["digest"].to_pylist(), dtype=f"S{DIGEST_BYTES}")
-        kept, first, group = np.unique(digests, return_index=True, return_inverse=True)
+        digests = np.array(table["digest"].to_pylist(), dtype=Kind)
+        _, first, group = np.unique(digests, return_index=True, return_inverse=True)
+        embedded = np.array(table["embedded"].to_pylist(), dtype=Kind)
         pairs = np.array(documents.theme_of, dtype=np.int32)
         pairs = pairs[:, np.argsort(pairs[0], kind="stable")]
         arrays = {
-            "digests": kept,
+            "digests": embedded[first],
             "first": first.astype(np.int32),
             "group": group.astype(np.int32),
             "themes_doc": pairs[0],

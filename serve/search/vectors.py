@@ -1,8 +1,8 @@
 """The vectors of a run's texts, kept in Parquet: what was embedded once is not embedded again.
 
-A text is known by its digest, and groups of documents with the same text share its vector. They are
-numbered by their digests in order, so that a text is looked up by bisection. A folder of vectors
-belongs to one model and grows by files that appear whole, with rows of (group, digest, vector).
+A vector is known by the digest of the part of a text that is embedded: groups of documents whose
+texts differ only beyond it share one. A folder of vectors belongs to one model and grows by files
+that appear whole, with rows of (group, digest, vector).
 
 Invariant: a kept vector belongs to its digest and the folder's model; a file that cannot be read is
 as if it had never been there.
@@ -42,8 +42,8 @@ def clipped(text: str) -> str:
 
 
 def digest_of(text: str) -> bytes:
-    """What stands for a text."""
-    data = clipped(text).encode("utf-8", "surrogatepass")
+    """What stands for a text, or for the part of it that is embedded."""
+    data = text.encode("utf-8", "surrogatepass")
     return blake2b(data, digest_size=DIGEST_BYTES).digest()
 
 
@@ -147,9 +147,10 @@ def count_vectors(folder: Path, names: Sequence[str], most: int) -> int:
 
 
 def find(known: Digests, wanted: Digests) -> NDArray[np.intp]:
-    """Where in `known`, which is sorted, each of `wanted` is; -1: nowhere."""
+    """Where in `known` each of `wanted` is; -1: nowhere."""
     if len(known) == 0:
         return np.full(len(wanted), -1, dtype=np.intp)
-    at = np.searchsorted(known, wanted)
+    order = np.argsort(known, kind="stable")
+    at = np.searchsorted(known, wanted, sorter=order)
     at[at == len(known)] = 0
-    return np.where(known[at] == wanted, at, -1)
+    return np.where(known[order[at]] == wanted, order[at], -1)

@@ -97,6 +97,26 @@ async def test_no_text_is_embedded_twice_in_whichever_run_it_is(tmp_path: Path) 
         assert again.asked == ["stuck parcel"]
 
 
+async def test_long_texts_that_begin_alike_share_a_vector_and_are_hits_of_their_own(
+    tmp_path: Path,
+) -> None:
+    begin = "the same beginning " * 40
+    leave_run(
+        tmp_path / "day",
+        [record("r-1", f"{begin} ends badly"), record("r-2", f"{begin} ends well")],
+    )
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        hits = (await world.answer(query="beginning", mode="words"))["hits"]
+        assert sorted((hit["id"], hit["like"]) for hit in hits) == [("r-1", 0), ("r-2", 0)]
+        assert len(world.vectors.asked) == 1
+        assert set(await world.hits(query="beginning", mode="meaning")) == {"r-1", "r-2"}
+        leave_run(tmp_path / "next", [record("r-3", f"{begin} has no end")])
+        asked = len(world.vectors.asked)
+        await world.follow()
+        assert len(world.vectors.asked) == asked
+
+
 async def test_a_model_that_fails_in_the_middle_loses_one_portion(tmp_path: Path) -> None:
     leave_run(tmp_path / "2026-03-10", [record(f"r-{n}", f"text number {n}") for n in range(200)])
     async with search_world(tmp_path, state=tmp_path / ".index") as world:
