@@ -28,6 +28,7 @@ from serve.gateway.meter import Meter
 from serve.search.contract import Search
 from serve.search.errors import BadQuery, NoSuchReport, SearchError
 from serve.search.reports import PAGE
+from serve.search.runs import owners_of
 from serve.search.settings import SearchSettings
 
 NAME = "search"
@@ -124,8 +125,13 @@ def gateway_error(error: SearchError) -> GatewayError:
 
 
 def check_tenants(search: SearchSettings, open_: bool) -> None:
-    """Raise Misconfigured where keys are set up (`open_`: they are not) and a folder of runs does
-    not say whose it is: it would be everybody's by mistake."""
+    """Raise Misconfigured where two entries do not agree whose a folder of runs is, or where keys
+    are set up (`open_`: they are not) and one does not say it: it would be everybody's by mistake.
+    """
+    try:
+        owners_of(search.runs)
+    except ValueError as error:
+        raise Misconfigured(str(error)) from error
     for number, entry in enumerate(search.runs):
         if entry.tenant is None and not open_:
             raise Misconfigured(

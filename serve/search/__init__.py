@@ -2,6 +2,7 @@
 
     settings.py    the `search` section of fupan.yaml (state.py: where its folders are)
     runs.py        the folders of runs that there are
+    folders.py     files below a folder, never through a link
     documents.py   one run -> the documents that are searched
     words.py       text -> words, of English and Chinese
     postings.py    which documents have which words, scored by BM25

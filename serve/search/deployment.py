@@ -32,6 +32,7 @@ from serve.search.choice import embedder_of
 from serve.search.embedding import NOT_NOW, Encoder, OwnEncoder, ServedEncoder, model_name
 from serve.search.errors import SearchError
 from serve.search.indexer import Indexer
+from serve.search.runs import owners_of
 from serve.search.server import SearchServer
 from serve.search.settings import SearchSettings
 from serve.search.state import search_folder
@@ -180,7 +181,9 @@ _search = ray_serve.deployment(
 
 
 def application(search: SearchSettings, models: Mapping[str, Entry]) -> ray_serve.Application:
-    """The application. `models`: those of the cluster."""
+    """The application. `models`: those of the cluster. Raises ValueError where two entries do not
+    agree whose a folder of runs is."""
+    owners_of(search.runs)
     given = search.model_dump(mode="json"), _MODELS.dump_python(dict(models), mode="json")
     indexer = _indexer.bind(*given)
     return _search.options(num_replicas=search.replicas).bind(*given, indexer)

@@ -9,9 +9,9 @@ whatever is wrong with the files is a DamagedRun that says what.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +20,9 @@ import pyarrow.parquet as pq
 
 from serve.ask.judgement import SEVERITIES
 from serve.search.errors import DamagedRun
-from serve.search.vectors import clipped, digest_of
+from serve.search.folders import open_plain
+from serve.search.runs import RunFolder, result_files
+from serve.search.vectors import READ_ERRORS, clipped, digest_of
 
 What = Literal["theme", "issue", "record"]
 WHATS: tuple[What, ...] = ("theme", "issue", "record")
@@ -81,19 +83,29 @@ class Documents:
         return pa.concat_tables(self.tables) if self.tables else SCHEMA.empty_table()
 
 
-def read_documents(themes: Path, results: Sequence[Path]) -> Documents:
-    """The documents of a run by its themes.parquet and its results/*.parquet. Raises DamagedRun."""
+def read_documents(run: RunFolder) -> Documents:
+    """The documents of a run by its themes.parquet and its results/*.parquet. Raises DamagedRun,
+    and OSError where the files cannot be read now."""
     reading = _Reading()
     try:
-        reading.themes(pq.read_table(themes, columns=list(_THEME)).to_pylist())
-        for file in results:
-            with pq.ParquetFile(file) as opened:
-                for batch in opened.iter_batches(_ROWS, columns=[*_RECORD, "issues"]):
+        with open_plain(run.root, os.path.join(run.path, "themes.parquet")) as file:
+            reading.themes(pq.read_table(file, columns=list(_THEME)).to_pylist())
+        for path in result_files(run):
+            with open_plain(run.root, path) as file, pq.ParquetFile(file) as results:
+                for batch in results.iter_batches(_ROWS, columns=[*_RECORD, "issues"]):
                     reading.records(_typed(pa.Table.from_batches([batch])))
-    except (OSError, pa.ArrowException, ValueError, KeyError, TypeError, AttributeError) as error:
-        said = str(error).partition("\n")[0][:200]
-        raise DamagedRun(f"its results or themes cannot be read: {said}") from error
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise _damaged(error) from error  # of Arrow, for what is no such file
+    except READ_ERRORS as error:
+        raise _damaged(error) from error
     return reading.documents
+
+
+def _damaged(error: Exception) -> DamagedRun:
+    said = str(error).partition("\n")[0][:200]
+    return DamagedRun(f"its results or themes cannot be read: {said}")
 
 
 def _typed(table: pa.Table) -> Iterator[dict[str, Any]]:
@@ -117,6 +129,8 @@ class _Reading:
         """The themes of the run."""
         found = []
         for number, row in enumerate(rows):
+            if row["id"] is None:
+                raise ValueError("a theme without an id")
             about = {name: str(row[name]) for name in ("id", "title", "severity")}
             self.documents.themes.append(about)
             self._theme_numbers[about["id"]] = number
@@ -129,6 +143,8 @@ class _Reading:
         """Some rows of results."""
         found: list[dict[str, Any]] = []
         for row in rows:
+            if row["id"] is None or row["source"] is None:
+                raise ValueError("a record without an id or a source")
             shared = {
                 "kind": KINDS.index(row["kind"]) if row["kind"] in KINDS else NONE,
                 "time": UNTIMED if row["time"] is None else row["time"],

@@ -12,8 +12,8 @@ that cannot be read is skipped and named, and keeps no other from being searched
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-import os
 import shutil
 import threading
 import time
@@ -28,13 +28,23 @@ from serve.search.catalog import FILE, FORMAT, Catalog, IndexedRun, SavedGraph, 
 from serve.search.documents import read_documents
 from serve.search.embedding import Encoder
 from serve.search.errors import DamagedRun
+from serve.search.folders import opened, stat_plain, why
 from serve.search.graphs import is_due, write_graph
 from serve.search.missing import Missing
 from serve.search.reports import summary
-from serve.search.runs import UNDER_WAY, RunFolder, find_runs, fingerprint, result_files
+from serve.search.runs import RunFolder, find_runs, fingerprint, is_under_way, shown_path
 from serve.search.segment import Segment, write_segment
 from serve.search.settings import RunsSettings
-from serve.search.vectors import Groups, Half, Part, count_vectors, folder_of, parts_in, read_parts
+from serve.search.vectors import (
+    READ_ERRORS,
+    Groups,
+    Half,
+    Part,
+    count_vectors,
+    folder_of,
+    parts_in,
+    read_parts,
+)
 
 KEPT_SECONDS = 60.0
 """A folder that nothing names any more stays so long, for replicas that are reading it."""
@@ -98,14 +108,25 @@ class Indexer:
             try:
                 self._take_in(run)
             except DamagedRun as error:
-                under_way = os.path.exists(os.path.join(run.path, UNDER_WAY))
-                if not (under_way and run.id in self._runs):
-                    self._runs.pop(run.id, None)
-                    self._skipped[run.id] = SkippedRun(run, error.message)
+                self._skip(run, error.message)
+            except OSError as error:
+                self._skip(run, f"it cannot be read or indexed now: {why(error)}")
+            except READ_ERRORS as error:
+                self._skip(run, f"it cannot be read: {type(error).__name__}")
         for gone in self._runs.keys() - found.keys():
             del self._runs[gone]
         self.publish()
         self._sweep()
+
+    def _skip(self, run: RunFolder, reason: str) -> None:
+        """Tell why a run is not searched. One that is made again is, until then, as it was."""
+        under_way = False
+        with contextlib.suppress(OSError):
+            under_way = is_under_way(run)
+        if not (under_way and run.id in self._runs):
+            self._runs.pop(run.id, None)
+            told = replace(run, path=shown_path(run.path), root=shown_path(run.root))
+            self._skipped[run.id] = SkippedRun(told, reason)
 
     async def embed(self, seconds: float) -> bool:
         """Embed some of what has no vector yet, and publish it; whether there was any. Raises what
@@ -175,7 +196,6 @@ class Indexer:
 
     def _take_in(self, run: RunFolder) -> None:
         """Index a run, unless it is as it was. Raises DamagedRun."""
-        files = result_files(run)
         name = _name_of(run)
         report = self._report(run)
         known = self._runs.get(run.id)
@@ -188,7 +208,7 @@ class Indexer:
         if not _is_sound(folder):
             shutil.rmtree(folder, ignore_errors=True)
             try:
-                documents = read_documents(Path(run.path) / "themes.parquet", files)
+                documents = read_documents(run)
             except DamagedRun as error:
                 self._unreadable[name] = error.message
                 raise
@@ -199,13 +219,12 @@ class Indexer:
         self._runs[run.id] = self._counted(IndexedRun(run, name, (), texts, 0, report))
 
     def _report(self, run: RunFolder) -> dict[str, Any]:
-        try:
-            written = (Path(run.path) / "report.json").stat().st_mtime_ns
-        except OSError as error:
-            raise DamagedRun(f"report.json cannot be read: {error.strerror}") from error
+        with opened(run.root, run.path) as folder:
+            seen = stat_plain(folder, "report.json")
+        written = 0 if seen is None else seen.st_mtime_ns
         known = self._reports.get(run.id)
         if known is None or known[0] != written:
-            known = self._reports[run.id] = written, summary(Path(run.path))
+            known = self._reports[run.id] = written, summary(run)
         return known[1]
 
     def _missing_of(self, run: IndexedRun) -> Missing:

@@ -1,8 +1,8 @@
 """What is shown of runs: a list, and the files that may be read of each.
 
-A file is opened below the folder's own descriptor and never through a symbolic link, by a name of a
-fixed list. A page is hostile until shown otherwise: whoever wrote a log wrote a part of it. So it
-is sent with headers that let it run nothing, load nothing and be framed by nobody.
+A file is opened without following a symbolic link (folders.py), by a name of a fixed list. A page
+is hostile until shown otherwise: whoever wrote a log wrote a part of it. So it is sent with headers
+that let it run nothing, load nothing and be framed by nobody.
 
 Invariant: no byte leaves a run's folder but those of FILES.
 """
@@ -10,15 +10,15 @@ Invariant: no byte leaves a run's folder but those of FILES.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Generator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
 
 from serve.search.errors import DamagedRun, NoSuchReport
+from serve.search.folders import open_plain
+from serve.search.runs import RunFolder
 
 PAGE = "report.html"
 FILES = {
@@ -57,22 +57,12 @@ def headers_of(name: str) -> dict[str, str]:
     return {**HEADERS, "content-type": kind, "content-disposition": f'{shown}; filename="{name}"'}
 
 
-def open_file(folder: str, name: str) -> BinaryIO:
+def open_file(run: RunFolder, name: str) -> BinaryIO:
     """A file of a run. Raises NoSuchReport where it is none of FILES, or is not there."""
-    missing = NoSuchReport(f"This run has no file {name[:60]!r}; it may have: {', '.join(FILES)}.")
-    if name not in FILES:
-        raise missing
-    with suppress(OSError):
-        within = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            file = os.fdopen(os.open(name, flags, dir_fd=within), "rb", buffering=0)
-        finally:
-            os.close(within)
-        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return file
-        file.close()
-    raise missing
+    if name in FILES:
+        with suppress(OSError):
+            return open_plain(run.root, os.path.join(run.path, name))
+    raise NoSuchReport(f"This run has no file {name[:60]!r}; it may have: {', '.join(FILES)}.")
 
 
 def pieces(file: BinaryIO, size: int) -> Generator[bytes]:
@@ -83,10 +73,11 @@ def pieces(file: BinaryIO, size: int) -> Generator[bytes]:
             yield piece
 
 
-def summary(folder: Path) -> dict[str, Any]:
-    """What a list shows of a run, out of its report.json. Raises DamagedRun."""
+def summary(run_folder: RunFolder) -> dict[str, Any]:
+    """What a list shows of a run, out of its report.json. Raises DamagedRun,
+    and OSError."""
     try:
-        with open_file(str(folder), "report.json") as file:
+        with open_file(run_folder, "report.json") as file:
             report = orjson.loads(file.read())
         run, period, ledger = report["run"], report["period"], report["ledger"]
         return {
@@ -98,13 +89,19 @@ def summary(folder: Path) -> dict[str, Any]:
             "model": _text(run["model"]),
             "finished": _text(run["finished"]),
             "stopped": _text(run["stopped"]),
-            "records": int(ledger["records"]),
+            "records": _count(ledger["records"]),
             "themes": len(report["themes"]),
         }
     except NoSuchReport as error:
         raise DamagedRun("report.json is missing, or is no plain file") from error
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError) as error:
         raise DamagedRun(f"report.json is no report: {str(error)[:100]}") from error
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or not 0 <= value < 2**53:
+        raise ValueError("it counts no records")
+    return value
 
 
 def _text(value: object) -> str | None:

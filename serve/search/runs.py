@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from pathlib import Path
 
 from serve.search.errors import DamagedRun
+from serve.search.folders import opened, stat_plain
 from serve.search.settings import RunsSettings
 
 DEPTH = 4
@@ -25,6 +25,8 @@ UNDER_WAY = ".fupan-run.json"
 """What the folder of a run holds until it ends (docs/output.md)."""
 NEEDED = ("report.json", "themes.parquet", "ledger.json", "run.json")
 """What tells a finished run, beside its results."""
+MARKS = frozenset((UNDER_WAY, "report.json", "run.json"))
+"""A folder with one of these is a run's."""
 RESULTS = "results"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _NAME = 40
@@ -33,74 +35,121 @@ _NAME = 40
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """One folder that a run has left, or begun. `owner`: the tenant that sees it, or EVERYBODY."""
+    """One folder that a run has left, or begun. `root`: the named folder that it is below, without
+    links; `owner`: the tenant that sees it, or EVERYBODY."""
 
     id: str
     name: str
+    root: str
     path: str
     owner: str
 
 
+def owners_of(entries: Sequence[RunsSettings]) -> dict[str, str]:
+    """Whose each named folder is, by its path without links. Raises ValueError where two entries
+    name one folder and do not agree."""
+    owners: dict[str, str] = {}
+    for entry in entries:
+        owner = owners.setdefault(os.path.realpath(entry.path), entry.owner)
+        if owner != entry.owner:
+            raise ValueError(
+                f"search.runs: {entry.path} is named twice, for {owner!r} and for {entry.owner!r}: "
+                "leave one of the entries"
+            )
+    return owners
+
+
 def find_runs(entries: Sequence[RunsSettings]) -> list[RunFolder]:
-    """All folders of runs, by their paths. One that cannot be listed is as if it were empty."""
-    owners = {os.path.realpath(entry.path): entry.owner for entry in entries}
-    found: dict[str, RunFolder] = {}
-    # The nearest named folder above a run is the longest path to it.
-    for root in sorted(owners, key=len):
-        for path in _below(root, DEPTH):
-            found[path] = RunFolder(_id_of(path), os.path.basename(path), path, owners[root])
-    return [found[path] for path in sorted(found)]
+    """All folders of runs, by their paths. One that cannot be listed is as if it were empty. Raises
+    ValueError where two entries do not agree whose a folder is."""
+    owners = owners_of(entries)
+    return sorted(
+        (
+            RunFolder(_id_of(path), shown_path(os.path.basename(path)), root, path, owner)
+            for root, owner in owners.items()
+            for path in _below(root, DEPTH, owners.keys())
+        ),
+        key=lambda run: run.path,
+    )
 
 
-def _below(folder: str, depth: int) -> Iterator[str]:
+def _below(folder: str, depth: int, roots: Collection[str]) -> Iterator[str]:
+    """Folders of runs. What is below another of `roots` belongs to that one, even where it cannot
+    be listed now."""
     try:
         with os.scandir(folder) as listing:
-            entries = {entry.name: entry for entry in listing}
+            inner = {entry.name: entry.is_dir(follow_symlinks=False) for entry in listing}
     except OSError:
         return
-    if UNDER_WAY in entries or any(name in entries for name in (*NEEDED, RESULTS)):
+    if not MARKS.isdisjoint(inner):
         yield folder
         return
     if depth == 0:
         return
-    for name in sorted(entries):
-        if not name.startswith(".") and entries[name].is_dir(follow_symlinks=False):
-            yield from _below(os.path.join(folder, name), depth - 1)
+    for name in sorted(inner):
+        path = os.path.join(folder, name)
+        if inner[name] and not name.startswith(".") and path not in roots:
+            yield from _below(path, depth - 1, roots)
+
+
+def shown_path(path: str) -> str:
+    """A path as it can be told of: with what is no UTF-8 replaced."""
+    return os.fsencode(path).decode("utf-8", "replace")
 
 
 def _id_of(path: str) -> str:
     name = _UNSAFE.sub("-", os.path.basename(path))[:_NAME].strip(".-") or "run"
-    return f"{name}-{blake2b(os.fsencode(path), digest_size=4).hexdigest()}"
+    return f"{name}-{blake2b(os.fsencode(path), digest_size=8).hexdigest()}"
 
 
-def result_files(run: RunFolder) -> list[Path]:
-    """The files of a finished run's results. Raises DamagedRun for a run that is none."""
-    root = Path(run.path)
-    if (root / UNDER_WAY).exists():
+def is_under_way(run: RunFolder) -> bool:
+    """Whether a run is under way there, or was broken off. Raises OSError."""
+    with opened(run.root, run.path) as folder:
+        try:
+            os.stat(UNDER_WAY, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
+
+
+def result_files(run: RunFolder) -> list[str]:
+    """The paths of the files of a finished run's results. Raises DamagedRun for a run that is none,
+    and OSError."""
+    return [os.path.join(run.path, RESULTS, name) for name in _results(run)]
+
+
+def _results(run: RunFolder) -> dict[str, os.stat_result]:
+    if shown_path(run.path) != run.path:
+        raise DamagedRun("the path of its folder is not UTF-8: rename it")
+    if is_under_way(run):
         raise DamagedRun("a run is under way here, or was broken off: the same command ends it")
-    for name in NEEDED:
-        if not _is_plain(root / name):
-            raise DamagedRun(f"{name} is missing: a run that did not end, or a part of one")
-    if not (root / RESULTS).is_dir() or (root / RESULTS).is_symlink():
-        raise DamagedRun(f"the folder {RESULTS} is missing")
-    files = sorted((root / RESULTS).glob("*.parquet"))
-    for file in files:
-        if not _is_plain(file):
-            raise DamagedRun(f"{RESULTS}/{file.name} is no file")
-    return files
-
-
-def _is_plain(file: Path) -> bool:
-    return file.is_file() and not file.is_symlink()
+    with opened(run.root, run.path) as folder:
+        for name in NEEDED:
+            if stat_plain(folder, name) is None:
+                raise DamagedRun(f"{name} is missing: a run that did not end, or a part of one")
+    try:
+        with opened(run.root, os.path.join(run.path, RESULTS)) as folder:
+            found = {}
+            for name in sorted(os.listdir(folder)):
+                if name.endswith(".parquet"):
+                    seen = stat_plain(folder, name)
+                    if seen is None:
+                        raise DamagedRun(f"{RESULTS}/{shown_path(name)} is no file")
+                    found[name] = seen
+            return found
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise DamagedRun(f"the folder {RESULTS} is missing") from error
 
 
 def fingerprint(run: RunFolder) -> str:
-    """What differs where the rows or themes of a finished run do. Raises DamagedRun."""
+    """What differs where the rows or themes of a finished run do. Raises DamagedRun and OSError."""
+    seen = _results(run)
+    with opened(run.root, run.path) as folder:
+        themes = stat_plain(folder, "themes.parquet")
+    if themes is None:
+        raise DamagedRun("themes.parquet is missing")
     state = blake2b(digest_size=8)
-    for file in (*result_files(run), Path(run.path) / "themes.parquet"):
-        try:
-            seen = file.stat()
-        except OSError as error:
-            raise DamagedRun(f"{file.name} cannot be read: {error.strerror}") from error
-        state.update(f"{file.name}/{seen.st_size}/{seen.st_mtime_ns}/{seen.st_ino}\n".encode())
+    for name, each in {**seen, "themes.parquet/": themes}.items():
+        told = f"{each.st_size}/{each.st_mtime_ns}/{each.st_ino}\n"
+        state.update(os.fsencode(name) + b"/" + told.encode())
     return state.hexdigest()

@@ -138,7 +138,7 @@ class SearchServer:
                 break
         else:
             raise NoSuchReport(f"There is no run {run[:60]!r} here: GET /v1/reports lists them.")
-        file = await asyncio.to_thread(open_file, known.run.path, name)
+        file = await asyncio.to_thread(open_file, known.run, name)
         size = os.fstat(file.fileno()).st_size
         reading = pieces(file, size)
         try:

@@ -28,6 +28,12 @@ CLIPPED = 600
 The bundled one reads more, at a cost that grows by the square (2,000 characters: 4.7 s of CPU, 600:
 1.0)."""
 
+READ_ERRORS = (
+    *(OSError, EOFError, RuntimeError, pa.ArrowException),
+    *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError),
+)
+"""What reading a damaged file raises, whichever library reads it."""
+
 Half = NDArray[np.float16]
 Digests = NDArray[np.void]
 """One item of DIGEST_BYTES each."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from serve.ask.errors import Misconfigured
+from serve.gateway.searching import check_tenants
 from serve.search.errors import BadQuery, NoMeaning
-from serve.search.settings import RunsSettings
+from serve.search.runs import find_runs
+from serve.search.settings import RunsSettings, SearchSettings
 from tests.serve.search_world import World, issue, leave_run, record, search_world, theme
 
 ROWS = [
@@ -182,3 +186,41 @@ async def test_the_nearest_named_folder_says_whose_a_run_is(tmp_path: Path) -> N
         await world.follow()
         assert await world.hits("team-b", query="words") == ["r-shared"]
         assert set(await world.hits("team-a", query="words")) == {"r-shared", "r-private"}
+
+
+async def test_a_tenant_s_folder_that_cannot_be_listed_is_nobody_else_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private = tmp_path / "retro" / "private"
+    leave_run(private / "day", [record("r-private", "secret words")])
+    leave_run(tmp_path / "retro" / "day", [record("r-shared", "open words")])
+    runs = [
+        RunsSettings(path=str(private), tenant="team-a"),
+        RunsSettings(path=str(tmp_path / "retro"), tenant="*"),
+    ]
+    refused = [str(private)]
+    scandir = os.scandir
+
+    def once_refusing(path: str) -> Any:
+        if path in refused:
+            refused.remove(path)
+            raise PermissionError(13, "denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", once_refusing)
+    async with search_world(*runs, state=tmp_path / "index") as world:
+        await world.follow()
+        assert not refused
+        assert await world.hits("team-b", query="words") == ["r-shared"]
+
+
+def test_a_folder_is_not_two_tenants(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "retro")
+    entries = [
+        RunsSettings(path=str(tmp_path / "retro"), tenant="team-a"),
+        RunsSettings(path=str(tmp_path / "link"), tenant="*"),
+    ]
+    with pytest.raises(ValueError, match="named twice"):
+        find_runs(entries)
+    with pytest.raises(Misconfigured, match="named twice"):
+        check_tenants(SearchSettings(runs=tuple(entries)), open_=False)

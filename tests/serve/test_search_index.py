@@ -15,7 +15,7 @@ from serve.search.indexer import KEPT_SECONDS, Indexer
 from serve.search.runs import UNDER_WAY
 from serve.search.settings import RunsSettings
 from serve.search.vectors import Half
-from tests.serve.search_world import WordVectors, leave_run, record, renamed, search_world, theme
+from tests.serve.search_world import WordVectors, leave_run, record, renamed, search_world
 
 FIRST = [record("r-1", "the refund is late"), record("r-2", "the parcel is stuck")]
 
@@ -144,38 +144,6 @@ async def test_another_model_has_vectors_of_its_own(tmp_path: Path) -> None:
         assert await world.hits(query="parcel", mode="meaning", limit=1) == ["r-2"]
 
 
-@pytest.mark.parametrize(
-    ("file", "content", "said"),
-    [
-        ("results/part-00000.parquet", b"PAR1 and no more", "results"),
-        ("themes.parquet", b"", "themes"),
-        ("report.json", b"{broken", "report.json"),
-        ("report.json", b"[]", "report.json"),
-        ("ledger.json", None, "ledger.json"),
-        ("themes.parquet", None, "themes.parquet"),
-    ],
-)
-async def test_a_damaged_run_is_skipped_named_and_counted(
-    tmp_path: Path, file: str, content: bytes | None, said: str
-) -> None:
-    leave_run(tmp_path / "good", FIRST)
-    bad = leave_run(tmp_path / "bad", [record("r-9", "never to be found refund")])
-    if content is None:
-        (bad / file).unlink()
-    else:
-        (bad / file).write_bytes(content)
-    async with search_world(tmp_path, state=tmp_path / ".index") as world:
-        await world.follow()
-        answer = await world.answer(query="refund", mode="words")
-        assert ([hit["id"] for hit in answer["hits"]], answer["skipped"]) == (["r-1"], 1)
-        (skipped,) = (await world.reports())["skipped"]
-        assert skipped["name"] == "bad"
-        assert said in skipped["reason"]
-        leave_run(bad, [record("r-9", "now it can be found: refund")])
-        await world.follow()
-        assert set(await world.hits(query="refund", mode="words")) == {"r-1", "r-9"}
-
-
 async def test_a_run_under_way_is_not_read(tmp_path: Path) -> None:
     folder = leave_run(tmp_path / "2026-03-10", FIRST)
     (folder / UNDER_WAY).write_text("{}")
@@ -183,26 +151,6 @@ async def test_a_run_under_way_is_not_read(tmp_path: Path) -> None:
         await world.follow()
         assert (await world.reports())["data"] == []
         assert "under way" in (await world.reports())["skipped"][0]["reason"]
-
-
-async def test_a_damaged_index_is_made_anew(tmp_path: Path) -> None:
-    leave_run(tmp_path / "2026-03-10", FIRST, [theme("t-1", "Refunds")])
-    async with search_world(tmp_path, state=tmp_path / ".index") as world:
-        await world.follow()
-        (segment,) = (world.state / "segments").iterdir()
-        (segment / "group.npy").write_bytes(b"nothing")
-    async with search_world(tmp_path, state=tmp_path / ".index") as world:
-        await world.follow()
-        assert "r-1" in await world.hits(query="refund", mode="words")
-
-
-async def test_a_broken_catalog_leaves_the_index_that_was_read(tmp_path: Path) -> None:
-    leave_run(tmp_path / "2026-03-10", FIRST)
-    async with search_world(tmp_path, state=tmp_path / ".index") as world:
-        await world.follow()
-        (world.state / "index.json").write_text("{")
-        await world.server.refresh()
-        assert await world.hits(query="refund", mode="words") == ["r-1"]
 
 
 async def test_runs_are_not_looked_for_behind_links(tmp_path: Path) -> None:

@@ -93,6 +93,22 @@ async def test_only_a_plain_file_of_the_run_itself_is_served(tmp_path: Path, wha
             await world.file(run, "report.html")
 
 
+async def test_no_folder_that_became_a_link_is_followed(tmp_path: Path) -> None:
+    folder = leave_run(tmp_path / "retro" / "team" / "day", ROWS)
+    leave_run(tmp_path / "secret" / "day", ROWS, page="not to be seen")
+    async with search_world(tmp_path / "retro", state=tmp_path / "index") as world:
+        await world.follow()
+        run = (await world.reports())["data"][0]["id"]
+        for swapped, target in ((folder, "day"), (folder.parent, "")):
+            swapped.rename(tmp_path / "away")
+            swapped.symlink_to(tmp_path / "secret" / target)
+            with pytest.raises(NoSuchReport):
+                await world.file(run, "report.html")
+            swapped.unlink()
+            (tmp_path / "away").rename(swapped)
+        assert (await world.file(run, "report.html"))[1] == b"page"
+
+
 async def test_another_tenant_s_report_is_not_there(tmp_path: Path) -> None:
     leave_run(tmp_path / "a" / "day", ROWS)
     runs = RunsSettings(path=str(tmp_path / "a"), tenant="team-a")

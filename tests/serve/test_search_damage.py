@@ -1,0 +1,132 @@
+"""One damaged run, or one damaged file of the index, keeps nothing else from being searched."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.serve.search_world import leave_run, record, search_world, theme
+
+FIRST = [record("r-1", "the refund is late"), record("r-2", "the parcel is stuck")]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("results/part-00000.parquet", b"PAR1 and no more", "results"),
+        ("themes.parquet", b"", "themes"),
+        ("report.json", b"{broken", "report.json"),
+        ("report.json", b"[]", "report.json"),
+        ("report.json", b'{"run": {}, "period": {}, "ledger": {"records": 1e999}}', "report.json"),
+        ("ledger.json", None, "ledger.json"),
+        ("themes.parquet", None, "themes.parquet"),
+    ],
+)
+async def test_a_damaged_run_is_skipped_named_and_counted(
+    tmp_path: Path, file: str, content: bytes | None, said: str
+) -> None:
+    leave_run(tmp_path / "good", FIRST)
+    bad = leave_run(tmp_path / "bad", [record("r-9", "never to be found refund")])
+    if content is None:
+        (bad / file).unlink()
+    else:
+        (bad / file).write_bytes(content)
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        answer = await world.answer(query="refund", mode="words")
+        assert ([hit["id"] for hit in answer["hits"]], answer["skipped"]) == (["r-1"], 1)
+        (skipped,) = (await world.reports())["skipped"]
+        assert skipped["name"] == "bad"
+        assert said in skipped["reason"]
+        leave_run(bad, [record("r-9", "now it can be found: refund")])
+        await world.follow()
+        assert set(await world.hits(query="refund", mode="words")) == {"r-1", "r-9"}
+
+
+@pytest.mark.parametrize("column", ["id", "source"])
+async def test_rows_without_what_names_them_are_a_damaged_run(tmp_path: Path, column: str) -> None:
+    leave_run(tmp_path / "good", FIRST)
+    bad = leave_run(tmp_path / "bad", FIRST)
+    file = bad / "results" / "part-00000.parquet"
+    rows = [{**row, column: None} for row in pq.read_table(file).to_pylist()]
+    schema = pa.schema([field.with_nullable(True) for field in pq.read_schema(file)])
+    pq.write_table(pa.Table.from_pylist(rows, schema), file)
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        (skipped,) = (await world.reports())["skipped"]
+        assert "without an id or a source" in skipped["reason"]
+        assert await world.hits(query="refund", mode="words") == ["r-1"]
+
+
+async def test_names_that_are_no_utf8_keep_no_other_run_from_being_searched(tmp_path: Path) -> None:
+    leave_run(tmp_path / "good", FIRST)
+    os.rename(leave_run(tmp_path / "bad", FIRST), os.fsencode(tmp_path) + b"/bad\xff")
+    leave_run(tmp_path / "odd", [record("r-3", "a refund in a file of an odd name")])
+    results = os.fsencode(tmp_path / "odd" / "results")
+    os.rename(results + b"/part-00000.parquet", results + b"/part-\xff.parquet")
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        assert set(await world.hits(query="refund", mode="words")) == {"r-1", "r-3"}
+        (skipped,) = (await world.reports())["skipped"]
+        assert skipped["name"] == "bad\N{REPLACEMENT CHARACTER}"
+        assert "UTF-8" in skipped["reason"]
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "denied"), OSError(5, "broken disk")])
+async def test_a_folder_that_cannot_be_read_now_is_skipped_until_it_can(
+    tmp_path: Path, error: OSError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_run(tmp_path / "good", FIRST)
+    leave_run(tmp_path / "bad", [record("r-9", "another refund")])
+    os_open = os.open
+
+    def refusing(path: Any, *given: Any, **named: Any) -> int:
+        if path == "results" and "bad" in os.readlink(f"/proc/self/fd/{named['dir_fd']}"):
+            raise error
+        return os_open(path, *given, **named)
+
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "open", refusing)
+            await world.follow()
+        assert await world.hits(query="refund", mode="words") == ["r-1"]
+        (skipped,) = (await world.reports())["skipped"]
+        assert skipped["name"] == "bad"
+        assert error.strerror in skipped["reason"]
+        assert str(tmp_path) not in skipped["reason"]
+        await world.follow()
+        assert set(await world.hits(query="refund", mode="words")) == {"r-1", "r-9"}
+
+
+async def test_a_folder_that_merely_has_results_is_no_run(tmp_path: Path) -> None:
+    leave_run(tmp_path / "team" / "day", FIRST)
+    (tmp_path / "team" / "results").mkdir()
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        assert [run["name"] for run in (await world.reports())["data"]] == ["day"]
+        assert (await world.reports())["skipped"] == []
+
+
+async def test_a_damaged_index_is_made_anew(tmp_path: Path) -> None:
+    leave_run(tmp_path / "2026-03-10", FIRST, [theme("t-1", "Refunds")])
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        (segment,) = (world.state / "segments").iterdir()
+        (segment / "group.npy").write_bytes(b"nothing")
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        assert "r-1" in await world.hits(query="refund", mode="words")
+
+
+async def test_a_broken_catalog_leaves_the_index_that_was_read(tmp_path: Path) -> None:
+    leave_run(tmp_path / "2026-03-10", FIRST)
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        (world.state / "index.json").write_text("{")
+        await world.server.refresh()
+        assert await world.hits(query="refund", mode="words") == ["r-1"]
