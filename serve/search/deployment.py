@@ -36,6 +36,7 @@ from serve.search.runs import owners_of
 from serve.search.server import SearchServer
 from serve.search.settings import SearchSettings
 from serve.search.state import search_folder
+from serve.search.vectors import READ_ERRORS
 
 LOOK_SECONDS = 2.0
 """Between two looks for new runs."""
@@ -81,8 +82,8 @@ class IndexerReplica:
         while True:
             try:
                 await asyncio.to_thread(self._indexer.look)
-            except (OSError, ValueError) as error:
-                _LOG.warning("the index cannot be written: %s", error)
+            except READ_ERRORS as error:
+                _LOG.warning("the index cannot be made now: %s", error)
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _embed(self) -> None:
@@ -92,7 +93,7 @@ class IndexerReplica:
                 busy = await self._indexer.embed(EMBED_SECONDS)
                 if not busy:
                     await asyncio.to_thread(self._indexer.make_graphs)
-            except (*NOT_NOW, EmbeddingModelError, ValueError) as error:
+            except (*NOT_NOW, EmbeddingModelError, *READ_ERRORS) as error:
                 _LOG.warning("%d texts wait for their vectors: %s", self._indexer.behind, error)
             if not busy:
                 await asyncio.sleep(LOOK_SECONDS)

@@ -61,13 +61,24 @@ def write_graph(folder: Path, parts: Mapping[str, Part]) -> tuple[str, ...]:
 
 
 class Graph:
-    """A graph that was saved, mapped. Raises OSError and ValueError where it cannot be."""
+    """A graph that was saved, mapped. Raises one of READ_ERRORS where it cannot be."""
 
     def __init__(self, folder: Path, saved: SavedGraph) -> None:
         self.saved = saved
         self._rows: NDArray[np.int32] = np.load(folder / "rows.npy", allow_pickle=False)
         self._vectors: Half = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
         self._graph: Any = open_graph(folder / "graph.usearch")
+        rows = self._rows
+        if rows.ndim != 2 or not len(rows) == len(self._vectors) == len(self._graph):
+            raise ValueError(f"{folder}: its files do not belong together")
+        if rows.min() < 0 or rows[:, 0].max() >= len(saved.segments):
+            raise ValueError(f"{folder}: it names segments that are not there")
+
+    @property
+    def covered(self) -> dict[str, int]:
+        """How many vectors of each segment it has."""
+        counts = np.bincount(self._rows[:, 0], minlength=len(self.saved.segments))
+        return dict(zip(self.saved.segments, counts.tolist(), strict=True))
 
     def nearest(self, offsets: Mapping[str, int]) -> Nearest:
         """What is searched of it. `offsets`: the key of the first group of each segment; those that
@@ -78,9 +89,12 @@ class Graph:
         return Nearest(keys, self._vectors, self._graph)
 
 
-def fresh(parts: Sequence[tuple[int, Part]]) -> Nearest | None:
-    """Vectors that are in no graph, with the key of the first group of their segment."""
-    if not parts:
-        return None
-    keys = np.concatenate([offset + part.groups.astype(np.int64) for offset, part in parts])
-    return Nearest(keys, np.concatenate([part.vectors for _, part in parts]))
+def fresh(parts: Sequence[tuple[int, Part]]) -> list[Nearest]:
+    """Vectors that are in no graph, with the key of the first group of their segment; those of each
+    length together."""
+    made = []
+    for length in sorted({part.vectors.shape[1] for _, part in parts}):
+        some = [(offset, part) for offset, part in parts if part.vectors.shape[1] == length]
+        keys = np.concatenate([offset + part.groups.astype(np.int64) for offset, part in some])
+        made.append(Nearest(keys, np.concatenate([part.vectors for _, part in some])))
+    return made

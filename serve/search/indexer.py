@@ -17,19 +17,18 @@ import logging
 import shutil
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from serve.search.catalog import FILE, FORMAT, Catalog, IndexedRun, SavedGraph, SkippedRun
 from serve.search.documents import read_documents
 from serve.search.embedding import Encoder
 from serve.search.errors import DamagedRun
 from serve.search.folders import opened, stat_plain, why
-from serve.search.graphs import is_due, write_graph
+from serve.search.graphs import Graph, is_due, write_graph
 from serve.search.missing import Missing
 from serve.search.reports import summary
 from serve.search.runs import RunFolder, find_runs, fingerprint, is_under_way, shown_path
@@ -40,10 +39,9 @@ from serve.search.vectors import (
     Groups,
     Half,
     Part,
-    count_vectors,
     folder_of,
-    parts_in,
     read_parts,
+    sound_parts,
 )
 
 KEPT_SECONDS = 60.0
@@ -115,8 +113,13 @@ class Indexer:
                 self._skip(run, f"it cannot be read: {type(error).__name__}")
         for gone in self._runs.keys() - found.keys():
             del self._runs[gone]
+        if self._working is not None and not self._has(self._working[0]):
+            self._working = None
         self.publish()
         self._sweep()
+
+    def _has(self, segment: str) -> bool:
+        return any(run.segment == segment for run in self._runs.values())
 
     def _skip(self, run: RunFolder, reason: str) -> None:
         """Tell why a run is not searched. One that is made again is, until then, as it was."""
@@ -148,7 +151,15 @@ class Indexer:
         for owner in {run.run.owner for run in known}:
             runs = {run.segment: run for run in known if run.run.owner == owner}
             graph = self._graphs.get(owner)
-            covered = {} if graph is None else self._covered(graph)
+            covered: dict[str, int] = {}
+            if graph is not None:
+                try:
+                    covered = self._covered(graph)
+                except READ_ERRORS as error:
+                    _LOG.warning("a graph is damaged, and is made anew: %s", error)
+                    with self._lock:
+                        del self._graphs[owner]
+                        self.publish()
             missing = sum(run.embedded for name, run in runs.items() if name not in covered)
             vain = sum(count for name, count in covered.items() if name not in runs)
             if is_due(sum(covered.values()), missing, vain):
@@ -161,16 +172,24 @@ class Indexer:
     def _next(self) -> _Portion | None:
         """What is to be embedded next; None: nothing."""
         with self._lock:
-            for run in self._runs.values():
-                if run.embedded < run.texts:
+            for run in list(self._runs.values()):
+                if run.embedded == run.texts:
+                    continue
+                try:
                     missing = self._missing_of(run)
                     return _Portion(run, missing, *missing.next())
+                except READ_ERRORS as error:
+                    _LOG.warning("the index of the run %s is made anew: %s", run.run.id, error)
+                    self._working = None
+                    del self._runs[run.run.id]
         return None
 
     def _keep(self, portion: _Portion, vectors: Half | None) -> None:
         """Keep the vectors of a portion, and publish."""
         run, missing = portion.run, portion.missing
         with self._lock:
+            if self._working is None or self._working[1] is not missing:
+                return  # the run is gone, and its segment may be: if it comes back, it is new
             if vectors is not None:
                 missing.keep(portion.groups, vectors)
             if missing.complete:
@@ -210,11 +229,14 @@ class Indexer:
             try:
                 documents = read_documents(run)
             except DamagedRun as error:
-                self._unreadable[name] = error.message
+                if _name_of(run) == name:
+                    self._unreadable[name] = error.message
                 raise
             if _name_of(run) != name:
                 raise DamagedRun("it was changed while it was read")
             write_segment(folder, documents)
+        if self._working is not None and self._working[0] == name:
+            self._working = None  # of before it was gone
         texts = Segment.open(folder).groups
         self._runs[run.id] = self._counted(IndexedRun(run, name, (), texts, 0, report))
 
@@ -240,17 +262,12 @@ class Indexer:
     def _counted(self, run: IndexedRun) -> IndexedRun:
         """`run` with the vectors that it has on disk."""
         folder = folder_of(self._state / "segments" / run.segment, self._encoder.model)
-        names = parts_in(folder)
-        return replace(run, parts=tuple(names), embedded=count_vectors(folder, names, run.texts))
+        names, groups, _ = sound_parts(folder, run.texts)
+        return replace(run, parts=tuple(names), embedded=len(groups))
 
     def _covered(self, graph: SavedGraph) -> dict[str, int]:
-        """How many vectors of each segment a graph has; none where it cannot be read."""
-        try:
-            rows = np.load(self._state / "graphs" / graph.folder / "rows.npy", allow_pickle=False)
-        except (OSError, ValueError):
-            return {}
-        counts = np.bincount(rows[:, 0], minlength=len(graph.segments))
-        return dict(zip(graph.segments, counts.tolist(), strict=True))
+        """How many vectors of each segment a graph has. Raises one of READ_ERRORS."""
+        return Graph(self._state / "graphs" / graph.folder, graph).covered
 
     def _make_graph(self, owner: str, runs: dict[str, IndexedRun]) -> SavedGraph | None:
         parts: dict[str, Part] = {}
@@ -261,6 +278,12 @@ class Indexer:
             part = read_parts(folder, run.parts, run.texts)
             if part is not None:
                 parts[name] = part
+        # Of vectors of several lengths, those that most texts have: a graph is of one.
+        counts: Counter[int] = Counter()
+        for part in parts.values():
+            counts[part.vectors.shape[1]] += len(part.groups)
+        for length, _ in counts.most_common(1):
+            parts = {name: each for name, each in parts.items() if each.vectors.shape[1] == length}
         if not parts:
             return None
         folder = self._state / "graphs" / f"{time.time_ns():x}"
@@ -291,7 +314,7 @@ def _name_of(run: RunFolder) -> str:
 def _is_sound(folder: Path) -> bool:
     try:
         Segment.open(folder)
-    except (OSError, ValueError, KeyError, TypeError):
+    except READ_ERRORS:
         return False
     return True
 

@@ -5,6 +5,7 @@ Invariant: a text is offered for embedding only if no segment of the same model 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,14 +14,15 @@ import pyarrow as pa
 
 from serve.search.segment import Segment, digests_in
 from serve.search.vectors import (
+    READ_ERRORS,
     Digests,
     Groups,
     Half,
     find,
     folder_of,
-    groups_in,
     parts_in,
     read_parts,
+    sound_parts,
     write_part,
 )
 
@@ -38,11 +40,12 @@ class Missing:
         self._folder = folder_of(segment, model)
         self._digests = digests
         self._missing = np.ones(len(digests), dtype=np.bool_)
-        self._missing[groups_in(self._folder, self.parts, len(digests))] = False
+        _, groups, self._length = sound_parts(self._folder, len(digests))
+        self._missing[groups] = False
 
     @classmethod
     def of(cls, segment: Path, model: str) -> Missing:
-        """Raises OSError and ValueError for what is no segment."""
+        """Raises one of READ_ERRORS for what is no segment."""
         return cls(segment, model, digests_in(segment))
 
     @property
@@ -63,21 +66,25 @@ class Missing:
     def recall(self, others: Iterable[Path]) -> None:
         """Take over the vectors that other segments have."""
         for other in others:
-            folder = folder_of(other, self._model)
-            names = parts_in(folder)
-            groups = np.flatnonzero(self._missing).astype(np.int32)
-            if not names or not len(groups):
-                continue
-            known = digests_in(other)
-            if not (find(known, self._digests[groups]) >= 0).any():
-                continue
-            part = read_parts(folder, names, len(known))
-            if part is None:
-                continue
-            at = find(known[part.groups], self._digests[groups])
-            there = at >= 0
-            if there.any():
-                self._write(groups[there], part.vectors[at[there]])
+            with contextlib.suppress(*READ_ERRORS):
+                self._recall(other)
+
+    def _recall(self, other: Path) -> None:
+        folder = folder_of(other, self._model)
+        names = parts_in(folder)
+        groups = np.flatnonzero(self._missing).astype(np.int32)
+        if not names or not len(groups):
+            return
+        known = digests_in(other)
+        if not (find(known, self._digests[groups]) >= 0).any():
+            return
+        part = read_parts(folder, names, len(known))
+        if part is None or self._length not in (0, part.vectors.shape[1]):
+            return
+        at = find(known[part.groups], self._digests[groups])
+        there = at >= 0
+        if there.any():
+            self._write(groups[there], part.vectors[at[there]])
 
     def next(self) -> tuple[Groups, list[str]]:
         """The groups to embed next with their texts: themes first, then issues, then records."""
@@ -98,6 +105,12 @@ class Missing:
         self._write(missing[at >= 0], vectors[at[at >= 0]])
 
     def _write(self, groups: Groups, vectors: Half) -> None:
+        if self._length not in (0, vectors.shape[1]):
+            # The model gives others than it did: those of before belong to nothing.
+            for name in self.parts:
+                (self._folder / name).unlink()
+            self._missing[:] = True
+        self._length = vectors.shape[1]
         write_part(self._folder, groups, self._digests[groups], vectors)
         self._missing[groups] = False
 

@@ -67,8 +67,16 @@ class Postings:
 
     @classmethod
     def load(cls, folder: Path) -> Postings:
-        """The files in `folder`, mapped. Raises OSError and ValueError."""
+        """The files in `folder`, mapped. Raises OSError, EOFError and ValueError."""
         return cls(*(_mapped(folder / f"{name}.npy") for name in _FILES))
+
+    def fits(self) -> bool:
+        """Whether the arrays are as long as they say of each other."""
+        return (
+            len(self.starts) == len(self.terms) + 1
+            and len(self.docs) == len(self.counts) == int(self.starts[-1])
+            and int(self.starts[0]) == 0
+        )
 
     def with_word(self, word: str) -> slice:
         """The rows of `docs` and `counts` that are of `word`."""

@@ -27,7 +27,7 @@ import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from serve.search.documents import KINDS, WHATS, Documents
+from serve.search.documents import KINDS, SCHEMA, WHATS, Documents
 from serve.search.postings import Postings
 from serve.search.query import Query
 from serve.search.vectors import Digests, Groups, Kind
@@ -76,6 +76,12 @@ def digests_in(folder: Path) -> Digests:
     return digests
 
 
+def _are_below(numbers: NDArray[np.int32], end: int) -> bool:
+    if numbers.dtype != np.int32 or numbers.ndim != 1:
+        return False
+    return not len(numbers) or (int(numbers.min()) >= 0 and int(numbers.max()) < end)
+
+
 @dataclass(frozen=True)
 class Segment:
     """The index of one run, mapped. Rows of all arrays are documents, but for `first`."""
@@ -92,7 +98,7 @@ class Segment:
 
     @classmethod
     def open(cls, folder: Path) -> Segment:
-        """Raises OSError and ValueError (pa.ArrowInvalid) for what is no segment."""
+        """Raises one of READ_ERRORS for what is no segment."""
         arrays = {
             name: np.load(folder / f"{name}.npy", allow_pickle=False)
             for name in ("group", "first", "themes_doc", "themes_no")
@@ -100,7 +106,26 @@ class Segment:
         with pa.memory_map(str(folder / "documents.arrow")) as source:
             documents = pa.ipc.open_file(source).read_all()
         names = orjson.loads((folder / "names.json").read_bytes())
-        return cls(folder, documents, **arrays, **names, words=Postings.load(folder))
+        segment = cls(folder, documents, **arrays, **names, words=Postings.load(folder))
+        if not segment._fits():
+            raise ValueError(f"{folder}: its files do not belong together")
+        return segment
+
+    def _fits(self) -> bool:
+        """Whether each number names something that is there."""
+        digests = digests_in(self.folder)
+        return (
+            self.documents.schema.equals(SCHEMA)
+            and len(self.documents) == len(self.group) == len(self.words.lengths)
+            and digests.shape == self.first.shape
+            and digests.dtype == np.dtype(Kind)
+            and self.themes_doc.shape == self.themes_no.shape
+            and _are_below(self.group, len(self.first))
+            and _are_below(self.first, len(self.group))
+            and _are_below(self.themes_doc, len(self.group))
+            and _are_below(self.themes_no, len(self.themes))
+            and self.words.fits()
+        )
 
     def __len__(self) -> int:
         return len(self.group)

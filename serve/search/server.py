@@ -25,7 +25,7 @@ from serve.search.query import Query, read_query
 from serve.search.reports import FILES, headers_of, open_file, pieces
 from serve.search.settings import EVERYBODY
 from serve.search.snapshot import Snapshot
-from serve.search.vectors import Half
+from serve.search.vectors import READ_ERRORS, Half
 from serve.search.view import View
 
 LOOK_SECONDS = 1.0
@@ -76,7 +76,7 @@ class SearchServer:
             self._seen = seen
         except FileNotFoundError:
             return
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except READ_ERRORS as error:
             _LOG.warning("the new index cannot be read: %s", error)
 
     async def search(self, tenant: str, body: Mapping[str, Any], seconds: float) -> bytes:

@@ -5,21 +5,24 @@ Invariant: a snapshot never changes, and what it has open stays readable though 
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from serve.search.catalog import Catalog, IndexedRun
 from serve.search.graphs import Graph, fresh
-from serve.search.nearest import Nearest
 from serve.search.segment import Segment
 from serve.search.settings import EVERYBODY
-from serve.search.vectors import Part, folder_of, read_parts
+from serve.search.vectors import READ_ERRORS, Part, folder_of, read_parts
 from serve.search.view import View
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass
 class Snapshot:
-    """What a catalog names, opened. `parts`: vectors that no graph has, by segment and files."""
+    """What a catalog names, opened. `parts`: vectors that no graph has, by segment and files. A
+    graph or segment that is damaged is left out, until its writer has made it anew."""
 
     catalog: Catalog
     segments: dict[str, Segment] = field(default_factory=dict)
@@ -29,18 +32,34 @@ class Snapshot:
 
     @classmethod
     def load(cls, state: Path, catalog: Catalog, before: Snapshot | None = None) -> Snapshot:
-        """Open what `catalog` names, as far as it is not open in the one `before`. Raises OSError
-        and ValueError where something is not there (any more)."""
+        """Open what `catalog` names, as far as it is not open in the one `before`. Raises
+        OSError where something is not there (any more)."""
         old = before or cls(catalog)
         new = cls(catalog)
         for saved in catalog.graphs:
-            known = old.graphs.get(saved.folder)
-            new.graphs[saved.folder] = known or Graph(state / "graphs" / saved.folder, saved)
-        covered = {name for saved in catalog.graphs for name in saved.segments}
+            try:
+                known = old.graphs.get(saved.folder)
+                new.graphs[saved.folder] = known or Graph(state / "graphs" / saved.folder, saved)
+            except FileNotFoundError:
+                raise
+            except READ_ERRORS as error:
+                _LOG.warning("a graph is damaged, and is not used: %s", error)
+        covered = {
+            (graph.saved.owner, name)
+            for graph in new.graphs.values()
+            for name in graph.saved.segments
+        }
         for run in catalog.runs:
             folder = state / "segments" / run.segment
-            new.segments[run.segment] = old.segments.get(run.segment) or Segment.open(folder)
-            if run.segment in covered or not run.parts:
+            try:
+                segment = old.segments.get(run.segment) or Segment.open(folder)
+            except FileNotFoundError:
+                raise
+            except READ_ERRORS as error:
+                _LOG.warning("the index of the run %s is damaged: %s", run.run.id, error)
+                continue
+            new.segments[run.segment] = segment
+            if (run.run.owner, run.segment) in covered or not run.parts:
                 continue
             key = run.segment, run.parts
             part = old.parts.get(key)
@@ -51,8 +70,12 @@ class Snapshot:
         return new
 
     def runs_of(self, tenant: str) -> list[IndexedRun]:
-        """The runs that a tenant sees."""
-        return [run for run in self.catalog.runs if run.run.owner in (EVERYBODY, tenant)]
+        """The runs that a tenant sees, but for those whose index is damaged."""
+        return [
+            run
+            for run in self.catalog.runs
+            if run.run.owner in (EVERYBODY, tenant) and run.segment in self.segments
+        ]
 
     def view(self, tenant: str) -> View:
         """All that a tenant sees."""
@@ -66,19 +89,20 @@ class Snapshot:
         runs = self.runs_of(tenant)
         pairs = [(run, self.segments[run.segment]) for run in runs]
         offsets: dict[str, int] = {}
+        of_owner: dict[str, dict[str, int]] = {EVERYBODY: {}, tenant: {}}
         end = 0
         for run, segment in pairs:
-            offsets[run.segment] = end
+            offsets[run.segment] = of_owner[run.run.owner][run.segment] = end
             end += segment.groups
-        nearest: list[Nearest] = [
-            graph.nearest(offsets)
+        # A run may have had another owner when a graph was made.
+        nearest = [
+            graph.nearest(of_owner[graph.saved.owner])
             for graph in self.graphs.values()
-            if graph.saved.owner in (EVERYBODY, tenant)
+            if graph.saved.owner in of_owner
         ]
         others = [
             (offsets[run.segment], self.parts[run.segment, run.parts])
             for run in runs
             if (run.segment, run.parts) in self.parts
         ]
-        rest = fresh(others)
-        return View(pairs, nearest if rest is None else [*nearest, rest])
+        return View(pairs, [*nearest, *fresh(others)])

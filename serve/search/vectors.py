@@ -99,14 +99,17 @@ def _as_bytes(digests: Digests) -> list[bytes]:
 
 
 def read_part(file: Path) -> Part:
-    """Raises OSError, and pa.ArrowInvalid for what is no such file."""
+    """Raises one of READ_ERRORS for what is no such file."""
     table = pq.read_table(file, columns=["group", "vector"]).combine_chunks()
     if table.num_rows == 0:
         raise pa.ArrowInvalid(f"{file} holds no vectors")
     groups = table["group"].to_numpy().astype(np.int32)
     column = table["vector"].combine_chunks()
     flat = (column.chunk(0) if isinstance(column, pa.ChunkedArray) else column).flatten()
-    return Part(groups, flat.to_numpy().astype(np.float16).reshape(len(groups), -1))
+    vectors = flat.to_numpy().astype(np.float16).reshape(len(groups), -1)
+    if not np.isfinite(vectors).all():
+        raise ValueError(f"{file} holds what is no vector")
+    return Part(groups, vectors)
 
 
 def read_parts(folder: Path, names: Sequence[str], most: int) -> Part | None:
@@ -118,7 +121,7 @@ def read_parts(folder: Path, names: Sequence[str], most: int) -> Part | None:
             parts.append(read_part(folder / name))
         except FileNotFoundError:
             raise
-        except (OSError, pa.ArrowInvalid, ValueError):
+        except READ_ERRORS:
             continue
     lengths = {part.vectors.shape[1] for part in parts}
     if len(lengths) != 1:
@@ -129,27 +132,27 @@ def read_parts(folder: Path, names: Sequence[str], most: int) -> Part | None:
     return Part(groups[sane].astype(np.int32), vectors)
 
 
-def groups_in(folder: Path, names: Sequence[str], most: int) -> Groups:
-    """The groups below `most` whose vectors are in files of `folder`."""
-    found = [np.empty(0, dtype=np.int32)]
-    for name in names:
+def sound_parts(folder: Path, most: int) -> tuple[list[str], Groups, int]:
+    """The names of the files of vectors in `folder`, the groups below `most` whose vectors they
+    hold, and the length of these, 0 where there is none. For who writes there alone: a file that
+    holds something else, or vectors of another length than the newest, is removed. Raises OSError
+    where one cannot be read now."""
+    found: dict[str, tuple[int, Groups, int]] = {}
+    for name in parts_in(folder):
         try:
-            found.append(pq.read_table(folder / name, columns=["group"])["group"].to_numpy())
-        except (OSError, pa.ArrowInvalid):
-            continue
-    groups = np.unique(np.concatenate(found))
-    return groups[(groups >= 0) & (groups < most)].astype(np.int32)
-
-
-def count_vectors(folder: Path, names: Sequence[str], most: int) -> int:
-    """How many vectors files of `folder` hold, by what they say of themselves; at most `most`."""
-    count = 0
-    for name in names:
-        try:
-            count += pq.read_metadata(folder / name).num_rows
-        except (OSError, pa.ArrowInvalid):
-            continue
-    return min(count, most)
+            part = read_part(folder / name)
+            written = (folder / name).stat().st_mtime_ns
+            found[name] = written, part.groups, part.vectors.shape[1]
+        except READ_ERRORS as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            (folder / name).unlink()
+    length = max(found.values(), key=lambda each: each[0])[2] if found else 0
+    for name in [name for name, each in found.items() if each[2] != length]:
+        del found[name]
+        (folder / name).unlink()
+    groups = np.unique(np.concatenate([np.empty(0, np.int32), *(g for _, g, _ in found.values())]))
+    return list(found), groups[(groups >= 0) & (groups < most)].astype(np.int32), length
 
 
 def find(known: Digests, wanted: Digests) -> NDArray[np.intp]:

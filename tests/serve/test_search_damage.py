@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.serve.search_world import leave_run, record, search_world, theme
+from serve.search import graphs
+from serve.search.indexer import KEPT_SECONDS
+from serve.search.settings import RunsSettings
+from serve.search.vectors import Half
+from tests.serve.search_world import WordVectors, leave_run, record, search_world, theme
 
 FIRST = [record("r-1", "the refund is late"), record("r-2", "the parcel is stuck")]
 
@@ -130,3 +136,115 @@ async def test_a_broken_catalog_leaves_the_index_that_was_read(tmp_path: Path) -
         (world.state / "index.json").write_text("{")
         await world.server.refresh()
         assert await world.hits(query="refund", mode="words") == ["r-1"]
+
+
+@pytest.mark.parametrize(
+    "file", ["group.npy", "first.npy", "digests.npy", "themes_no.npy", "docs.npy", "starts.npy"]
+)
+@pytest.mark.parametrize("content", [b"", b"nothing", None])
+async def test_whichever_file_of_a_segment_is_damaged_it_is_made_anew(
+    tmp_path: Path, file: str, content: bytes | None
+) -> None:
+    leave_run(tmp_path / "2026-03-10", FIRST, [theme("t-1", "Refunds")])
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        (segment,) = (world.state / "segments").iterdir()
+        if content is None:  # a row less
+            rows = np.load(segment / file)
+            np.save(segment / file, np.append(rows, rows[:2])[1:-2])
+        else:
+            (segment / file).write_bytes(content)
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.server.refresh()  # whatever is there: it answers
+        await world.answer(query="refund", mode="words")
+        await world.follow()
+        assert "r-1" in await world.hits(query="refund", mode="words")
+        assert "r-2" in await world.hits(query="stuck parcel", mode="meaning")
+
+
+@pytest.mark.parametrize("file", ["graph.usearch", "rows.npy", "vectors.npy"])
+@pytest.mark.parametrize("kept", [0, 0.5])
+async def test_a_graph_that_is_damaged_is_left_out_and_made_anew(
+    tmp_path: Path, file: str, kept: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graphs, "FEWEST", 2)
+    leave_run(tmp_path / "2026-03-10", FIRST)
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        world.indexer.make_graphs()
+        (graph,) = (world.state / "graphs").iterdir()
+        content = (graph / file).read_bytes()
+        (graph / file).write_bytes(content[: int(kept * len(content))])
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.server.refresh()
+        assert await world.hits(query="stuck parcel", mode="meaning", limit=1) == ["r-2"]
+        await world.follow()
+        world.indexer.make_graphs()
+        await world.server.refresh()
+        assert graph.name not in (world.state / "index.json").read_text()
+        assert await world.hits(query="stuck parcel", mode="meaning", limit=1) == ["r-2"]
+
+
+async def test_a_damaged_file_of_vectors_is_embedded_again(tmp_path: Path) -> None:
+    leave_run(tmp_path / "2026-03-10", FIRST)
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        (file,) = (world.state / "segments").glob("*/vectors-*/*.parquet")
+        content = bytearray(file.read_bytes())
+        content[4:60] = bytes(56)  # its rows, and not what it says of itself at its end
+        file.write_bytes(content)
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        searched = (await world.answer(query="parcel"))["searched"]
+        assert searched["embedded"] == searched["texts"] == 2
+        assert set(await world.hits(query="parcel", mode="meaning")) == {"r-1", "r-2"}
+
+
+async def test_vectors_of_another_length_than_before_leave_the_search_answering(
+    tmp_path: Path,
+) -> None:
+    class Short(WordVectors):
+        """The model of the same name that gives shorter vectors."""
+
+        async def encode(self, texts: Sequence[str], seconds: float) -> Half:
+            return (await super().encode(texts, seconds))[:, :32]
+
+    leave_run(tmp_path / "2026-03-10", FIRST)
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+    leave_run(tmp_path / "2026-03-11", [record("r-3", "a new parcel"), FIRST[1]])
+    async with search_world(tmp_path, state=tmp_path / ".index", vectors=Short()) as world:
+        await world.follow()
+        assert set(await world.hits(query="parcel", mode="meaning")) == {"r-2", "r-3"}
+        assert world.indexer.behind == 0
+
+
+async def test_a_run_that_comes_back_is_embedded_though_it_was_before(tmp_path: Path) -> None:
+    folder = leave_run(tmp_path / "retro" / "2026-03-10", FIRST)
+    async with search_world(tmp_path / "retro", state=tmp_path / "index") as world:
+        await world.follow()
+        folder.rename(tmp_path / "away")
+        world.indexer.look()
+        world.clock.now = KEPT_SECONDS
+        world.indexer.look()
+        assert list((world.state / "segments").iterdir()) == []
+        (tmp_path / "away").rename(folder)
+        await world.follow()
+        assert set(await world.hits(query="parcel", mode="meaning")) == {"r-1", "r-2"}
+
+
+async def test_a_run_that_another_tenant_gets_is_found_by_its_meaning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graphs, "FEWEST", 2)
+    leave_run(tmp_path / "retro" / "one", FIRST)
+    leave_run(tmp_path / "retro" / "two", [record("r-3", "a parcel that stays")])
+    entries = [RunsSettings(path=str(tmp_path / "retro"), tenant="a")]
+    async with search_world(*entries, state=tmp_path / "index") as world:
+        await world.follow()
+        world.indexer.make_graphs()
+    entries.append(RunsSettings(path=str(tmp_path / "retro" / "one"), tenant="b"))
+    async with search_world(*entries, state=tmp_path / "index") as world:
+        await world.follow()
+        assert set(await world.hits("a", query="parcel", mode="meaning")) == {"r-3"}
+        assert set(await world.hits("b", query="parcel", mode="meaning")) == {"r-1", "r-2"}
