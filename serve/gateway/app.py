@@ -208,8 +208,7 @@ class _Reported(_Endpoint):
             if "run" not in path:
                 await self._searching.reports(client)
                 return
-            seconds = self._gateway.seconds_left(client)
-            await self._searching.file(client, path["run"], path.get("file"), seconds)
+            await self._searching.file(client, path["run"], path.get("file"))
 
 
 class _Measured(_Endpoint):

@@ -6,6 +6,7 @@ nothing that it sends; a search counts as one request of its key, and as no toke
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -25,8 +26,8 @@ from serve.gateway.errors import (
 )
 from serve.gateway.keys import KeyRecord
 from serve.gateway.meter import Meter
-from serve.search.contract import Search
-from serve.search.errors import BadQuery, NoSuchReport, SearchError
+from serve.search.contract import Piece, Search
+from serve.search.errors import BadQuery, NoSuchReport, SearchDown, SearchError
 from serve.search.reports import PAGE
 from serve.search.runs import owners_of
 from serve.search.settings import SearchSettings
@@ -86,23 +87,39 @@ class Searching:
 
     async def reports(self, client: Client) -> None:
         """Send the list of runs. Raises GatewayError."""
+        tenant = _tenant(self._key(client))
         try:
-            body = await self._search.reports(_tenant(self._key(client)))
+            body = await self._search.reports(tenant, self._door.seconds_left(client))
         except SearchError as error:
             raise gateway_error(error) from error
         await client.send(200, body, [JSON])
 
-    async def file(self, client: Client, run: str, name: str | None, seconds: float) -> None:
+    async def file(self, client: Client, run: str, name: str | None) -> None:
         """Send the page of a run, or one of its files. Raises GatewayError."""
-        pieces = self._search.file(_tenant(self._key(client)), run, name or PAGE)
+        tenant, name = _tenant(self._key(client)), name or PAGE
+        seconds = self._door.seconds_left(client)
         try:
-            told: dict[str, str] = orjson.loads(await anext(pieces))
-            headers = [(each.encode(), value.encode()) for each, value in told.items()]
-            await client.send_pieces(200, headers, pieces, seconds)
+            told = orjson.loads(await self._search.file(tenant, run, name, seconds))
+            pieces = self._pieces(tenant, run, name, told, seconds)
+            headers = [(each.encode(), value.encode()) for each, value in told["headers"].items()]
+            # Where the first piece cannot be had, that can still be told.
+            first = await anext(pieces, b"")
+            await client.send_pieces(200, headers, _with(first, pieces), seconds)
         except SearchError as error:
             raise gateway_error(error) from error
-        finally:
-            await pieces.aclose()
+
+    async def _pieces(
+        self, tenant: str, run: str, name: str, told: dict[str, Any], seconds: float
+    ) -> AsyncGenerator[bytes]:
+        """What is in a file, a piece at a time. `seconds`: for each of them."""
+        offset = 0
+        while offset < told["size"]:
+            wanted = Piece(offset, told["size"] - offset, told["state"])
+            piece = await self._search.piece(tenant, run, name, wanted, seconds)
+            if not piece:
+                raise SearchDown(f"The file {name!r} of this run ended early: ask again.")
+            yield piece
+            offset += len(piece)
 
     def _key(self, client: Client) -> KeyRecord | None:
         """The key of a client. Raises NotAuthorized and Forbidden."""
@@ -138,6 +155,13 @@ def check_tenants(search: SearchSettings, open_: bool) -> None:
                 f"search.runs[{number}] ({entry.path}) does not say whose it is, and API keys are "
                 "set up: write tenant: NAME, as the keys have it, or tenant: '*' for all of them"
             )
+
+
+async def _with(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    if first:
+        yield first
+    async for piece in rest:
+        yield piece
 
 
 def _tenant(key: KeyRecord | None) -> str:

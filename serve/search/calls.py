@@ -7,13 +7,14 @@ cancelled is cancelled in the replica too.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ray import serve as ray_serve
 from ray.exceptions import RayError
 from ray.serve.exceptions import RayServeException
 
+from serve.search.contract import Piece
 from serve.search.errors import SearchDown, SearchError
 
 APPLICATION = "fupan-search"
@@ -34,34 +35,31 @@ class RaySearch:
         """See `Search.search`."""
         return await self._asked("search", seconds, tenant, dict(body), seconds)
 
-    async def reports(self, tenant: str) -> bytes:
+    async def reports(self, tenant: str, seconds: float) -> bytes:
         """See `Search.reports`."""
-        return await self._asked("reports", None, tenant)
+        return await self._asked("reports", seconds, tenant)
 
-    async def file(self, tenant: str, run: str, name: str) -> AsyncGenerator[bytes]:
+    async def file(self, tenant: str, run: str, name: str, seconds: float) -> bytes:
         """See `Search.file`."""
-        handle = await self._found()
-        response = handle.options(stream=True).file.remote(tenant, run, name)
-        try:
-            async for piece in response:
-                yield _given(piece)
-        except (RayError, RayServeException) as error:
-            raise _down(error) from error
-        finally:
-            # Harmless where it has ended.
-            response.cancel()
+        return await self._asked("file", seconds, tenant, run, name)
 
-    async def _asked(self, method: str, seconds: float | None, *given: Any) -> bytes:
-        handle = await self._found()
-        response = getattr(handle, method).remote(*given)
+    async def piece(self, tenant: str, run: str, name: str, piece: Piece, seconds: float) -> bytes:
+        """See `Search.piece`."""
+        return await self._asked("piece", seconds, tenant, run, name, piece)
+
+    async def _asked(self, method: str, seconds: float, *given: Any) -> bytes:
+        response: Any = None
         try:
             async with asyncio.timeout(seconds):
+                response = getattr(await self._found(), method).remote(*given)
                 return _given(await response)
         except asyncio.CancelledError:
-            response.cancel()
+            if response is not None:
+                response.cancel()
             raise
         except (RayError, RayServeException, TimeoutError) as error:
-            response.cancel()
+            if response is not None:
+                response.cancel()
             raise _down(error) from error
 
     async def _found(self) -> Any:

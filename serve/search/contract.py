@@ -5,8 +5,16 @@ Invariant: what fails is a SearchError; all is asked for one tenant, "" where no
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+
+class Piece(NamedTuple):
+    """Which bytes of a file: `size` from `offset` on, of the one that was in this `state`."""
+
+    offset: int
+    size: int
+    state: str
 
 
 class Search(Protocol):
@@ -16,11 +24,16 @@ class Search(Protocol):
         """The answer to a query, as JSON. Raises BadQuery, NoMeaning, SearchDown."""
         ...
 
-    async def reports(self, tenant: str) -> bytes:
+    async def reports(self, tenant: str, seconds: float) -> bytes:
         """The runs that a tenant sees, as JSON. Raises SearchDown."""
         ...
 
-    def file(self, tenant: str, run: str, name: str) -> AsyncGenerator[bytes]:
-        """A file of a run: its headers as a JSON object, then its bytes. Raises NoSuchReport,
+    async def file(self, tenant: str, run: str, name: str, seconds: float) -> bytes:
+        """About a file of a run, as JSON: `headers`, its `size`, and `state`, which differs where
+        what is in it may. Raises NoSuchReport, SearchDown."""
+        ...
+
+    async def piece(self, tenant: str, run: str, name: str, piece: Piece, seconds: float) -> bytes:
+        """Bytes of a file of a run. Raises NoSuchReport where it is not the same any more, and
         SearchDown."""
         ...

@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,7 @@ from serve.models.calls import RayCalls
 from serve.models.settings import EmbedderSettings, Entry, Models, served
 from serve.search.calls import DEPLOYMENT
 from serve.search.choice import embedder_of
+from serve.search.contract import Piece
 from serve.search.embedding import NOT_NOW, Encoder, OwnEncoder, ServedEncoder, model_name
 from serve.search.errors import SearchError
 from serve.search.indexer import Indexer
@@ -126,14 +127,21 @@ class SearchReplica:
         await self._start()
         return await self._server.reports(tenant)
 
-    async def file(self, tenant: str, run: str, name: str) -> AsyncIterator[bytes | SearchError]:
-        """See `SearchServer.file`; an error is the last that comes."""
+    async def file(self, tenant: str, run: str, name: str) -> bytes | SearchError:
+        """See `SearchServer.file`."""
         await self._start()
         try:
-            async for piece in self._server.file(tenant, run, name):
-                yield piece
+            return await self._server.file(tenant, run, name)
         except SearchError as error:
-            yield error
+            return error
+
+    async def piece(self, tenant: str, run: str, name: str, piece: Piece) -> bytes | SearchError:
+        """See `SearchServer.piece`."""
+        await self._start()
+        try:
+            return await self._server.piece(tenant, run, name, piece)
+        except SearchError as error:
+            return error
 
     async def check_health(self) -> None:
         """Raises where it does not look for newer indexes any more."""

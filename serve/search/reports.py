@@ -10,12 +10,12 @@ Invariant: no byte leaves a run's folder but those of FILES.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
 from contextlib import suppress
 from typing import Any, BinaryIO
 
 import orjson
 
+from serve.search.contract import Piece
 from serve.search.errors import DamagedRun, NoSuchReport
 from serve.search.folders import open_plain
 from serve.search.runs import RunFolder
@@ -65,12 +65,24 @@ def open_file(run: RunFolder, name: str) -> BinaryIO:
     raise NoSuchReport(f"This run has no file {name[:60]!r}; it may have: {', '.join(FILES)}.")
 
 
-def pieces(file: BinaryIO, size: int) -> Generator[bytes]:
-    """The first `size` bytes of a file, which is closed at the end."""
-    with file:
-        while size > 0 and (piece := file.read(min(PIECE, size))):
-            size -= len(piece)
-            yield piece
+def file_state(run: RunFolder, name: str) -> tuple[int, str]:
+    """How long a file of a run is, and what differs where what is in it may. Raises
+    NoSuchReport."""
+    with open_file(run, name) as file:
+        return _state(file)
+
+
+def _state(file: BinaryIO) -> tuple[int, str]:
+    found = os.fstat(file.fileno())
+    return found.st_size, f"{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
+
+
+def read_piece(run: RunFolder, name: str, piece: Piece) -> bytes:
+    """Some bytes of a file of a run. Raises NoSuchReport where it is not the same any more."""
+    with open_file(run, name) as file, suppress(OSError):
+        if _state(file)[1] == piece.state:
+            return os.pread(file.fileno(), min(piece.size, PIECE), piece.offset)
+    raise NoSuchReport(f"The file {name!r} of this run was changed while it was sent: ask again.")
 
 
 def summary(run_folder: RunFolder) -> dict[str, Any]:

@@ -1,5 +1,8 @@
 """Answers searches and hands out reports, from the newest index there is.
 
+Each piece of a file is asked for on its own, once the one before was taken: a client that is slow
+holds nothing here. What takes long is given up by who asks, after its `seconds`.
+
 Invariant: a query is answered from one snapshot from its beginning to its end; a tenant is told of
 its own runs and of everybody's, and of nothing else, by whatever name it asks.
 """
@@ -8,9 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,12 @@ import orjson
 from serve.embedder import EmbeddingModelError
 from serve.search.answers import shown
 from serve.search.catalog import FILE, Catalog, SkippedRun
+from serve.search.contract import Piece
 from serve.search.embedding import NOT_NOW, Encoder
 from serve.search.errors import NoMeaning, NoSuchReport
 from serve.search.query import Query, read_query
-from serve.search.reports import FILES, headers_of, open_file, pieces
+from serve.search.reports import FILES, file_state, headers_of, read_piece
+from serve.search.runs import RunFolder
 from serve.search.settings import EVERYBODY
 from serve.search.snapshot import Snapshot
 from serve.search.vectors import READ_ERRORS, Half
@@ -103,7 +107,7 @@ class SearchServer:
             }
         )
 
-    async def reports(self, tenant: str) -> bytes:
+    async def reports(self, tenant: str, seconds: float = 0) -> bytes:
         """The runs that a tenant sees, newest first, as JSON."""
         snapshot = self._snapshot
         runs = sorted(
@@ -130,24 +134,24 @@ class SearchServer:
         ]
         return orjson.dumps({"object": "list", "data": data, "skipped": skipped})
 
-    async def file(self, tenant: str, run: str, name: str) -> AsyncGenerator[bytes]:
-        """A file of a run: first its headers as a JSON object, then its bytes. Raises
-        NoSuchReport."""
+    async def file(self, tenant: str, run: str, name: str, seconds: float = 0) -> bytes:
+        """See `Search.file`. Raises NoSuchReport."""
+        folder = self._run(tenant, run)
+        size, state = await asyncio.to_thread(file_state, folder, name)
+        headers = {**headers_of(name), "content-length": str(size)}
+        return orjson.dumps({"headers": headers, "size": size, "state": state})
+
+    async def piece(
+        self, tenant: str, run: str, name: str, piece: Piece, seconds: float = 0
+    ) -> bytes:
+        """See `Search.piece`. Raises NoSuchReport."""
+        return await asyncio.to_thread(read_piece, self._run(tenant, run), name, Piece(*piece))
+
+    def _run(self, tenant: str, run: str) -> RunFolder:
         for known in self._snapshot.runs_of(tenant):
             if known.run.id == run:
-                break
-        else:
-            raise NoSuchReport(f"There is no run {run[:60]!r} here: GET /v1/reports lists them.")
-        file = await asyncio.to_thread(open_file, known.run, name)
-        size = os.fstat(file.fileno()).st_size
-        reading = pieces(file, size)
-        try:
-            yield orjson.dumps({**headers_of(name), "content-length": str(size)})
-            while piece := await asyncio.to_thread(next, reading, b""):
-                yield piece
-        finally:
-            reading.close()
-            file.close()
+                return known.run
+        raise NoSuchReport(f"There is no run {run[:60]!r} here: GET /v1/reports lists them.")
 
     def check_health(self) -> None:
         """Raises where the replica does not look for newer indexes any more."""

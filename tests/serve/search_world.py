@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from job.records import Issue, Record, Result, Via, results_to_table
 from job.themes.table import THEMES_SCHEMA
 from serve.ask.errors import Unavailable
+from serve.search.contract import Piece
 from serve.search.indexer import Indexer
 from serve.search.server import SearchServer
 from serve.search.settings import RunsSettings
@@ -163,8 +164,12 @@ class World:
 
     async def file(self, run: str, name: str, tenant: str = "") -> tuple[dict[str, str], bytes]:
         """The headers and the bytes of a file."""
-        told, *pieces = [piece async for piece in self.server.file(tenant, run, name)]
-        return orjson.loads(told), b"".join(pieces)
+        told = orjson.loads(await self.server.file(tenant, run, name))
+        pieces: list[bytes] = []
+        while (offset := sum(map(len, pieces))) < told["size"]:
+            piece = Piece(offset, told["size"], told["state"])
+            pieces.append(await self.server.piece(tenant, run, name, piece))
+        return told["headers"], b"".join(pieces)
 
 
 @asynccontextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from serve.gateway.build import build_gateway
 from serve.gateway.gateway import Gateway
 from serve.gateway.keys import digest_of, new_key
 from serve.gateway.settings import GatewaySettings
-from serve.search.contract import Search
+from serve.search.contract import Piece, Search
 from serve.search.errors import SearchDown
 from serve.search.indexer import Indexer
 from serve.search.server import SearchServer
@@ -166,12 +166,14 @@ class Away:
     async def search(self, tenant: str, body: Mapping[str, Any], seconds: float) -> bytes:
         raise SearchDown("gone")
 
-    async def reports(self, tenant: str) -> bytes:
+    async def reports(self, tenant: str, seconds: float) -> bytes:
         raise SearchDown("gone")
 
-    async def file(self, tenant: str, run: str, name: str) -> AsyncGenerator[bytes]:
+    async def file(self, tenant: str, run: str, name: str, seconds: float) -> bytes:
         raise SearchDown("gone")
-        yield b""
+
+    async def piece(self, tenant: str, run: str, name: str, piece: Piece, seconds: float) -> bytes:
+        raise SearchDown("gone")
 
 
 def test_a_search_that_is_away_is_503_and_everything_else_goes_on() -> None:

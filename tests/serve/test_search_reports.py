@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
 
-from serve.search.errors import NoSuchReport
+from serve.search.calls import RaySearch
+from serve.search.contract import Piece
+from serve.search.errors import NoSuchReport, SearchDown
 from serve.search.reports import FILES
 from serve.search.settings import RunsSettings
 from tests.serve.search_world import leave_run, record, search_world
@@ -109,6 +115,38 @@ async def test_no_folder_that_became_a_link_is_followed(tmp_path: Path) -> None:
         assert (await world.file(run, "report.html"))[1] == b"page"
 
 
+async def test_replicas_that_do_not_answer_are_given_up_in_time() -> None:
+    class Silent:
+        """A deployment that takes a call and is never heard of again."""
+
+        def __init__(self) -> None:
+            self.given_up = 0
+
+        def __getattr__(self, name: str) -> Silent:
+            return self
+
+        def remote(self, *given: object) -> Silent:
+            return self
+
+        def __await__(self) -> Generator[Any]:
+            return asyncio.Event().wait().__await__()
+
+        def cancel(self) -> None:
+            self.given_up += 1
+
+    search, silent = RaySearch(), Silent()
+    search._handle = silent
+    for asked in (
+        search.search("a", {}, 0.01),
+        search.reports("a", 0.01),
+        search.file("a", "run", "report.html", 0.01),
+        search.piece("a", "run", "report.html", Piece(0, 1, ""), 0.01),
+    ):
+        with pytest.raises(SearchDown, match="in time"):
+            await asked
+    assert silent.given_up == 4
+
+
 async def test_another_tenant_s_report_is_not_there(tmp_path: Path) -> None:
     leave_run(tmp_path / "a" / "day", ROWS)
     runs = RunsSettings(path=str(tmp_path / "a"), tenant="team-a")
@@ -139,3 +177,15 @@ async def test_a_long_file_comes_in_pieces_and_whole(tmp_path: Path) -> None:
     assert headers["content-disposition"].startswith("attachment")
     assert set(headers["content-type"].split(";")) <= {"text/csv", " charset=utf-8"}
     assert "run.json" not in FILES
+
+
+async def test_a_file_that_is_written_anew_while_it_is_sent_is_not_mixed(tmp_path: Path) -> None:
+    folder = leave_run(tmp_path / "retro" / "day", ROWS)
+    async with search_world(tmp_path / "retro", state=tmp_path / "index") as world:
+        await world.follow()
+        run = (await world.reports())["data"][0]["id"]
+        told = orjson.loads(await world.server.file("", run, "report.html"))
+        (folder / "new").write_text("a page as it is now")
+        (folder / "new").rename(folder / "report.html")
+        with pytest.raises(NoSuchReport, match="changed"):
+            await world.server.piece("", run, "report.html", Piece(2, 2, told["state"]))

@@ -15,6 +15,7 @@ import ray
 from ray import serve as ray_serve
 
 from serve.search.calls import APPLICATION, RaySearch
+from serve.search.contract import Piece
 from serve.search.deployment import application
 from serve.search.errors import BadQuery, NoSuchReport, SearchDown
 from serve.search.settings import SearchSettings
@@ -67,15 +68,24 @@ async def test_runs_come_and_go_and_a_replica_that_dies_is_replaced(
     assert await found(search, query="money that did not come back", mode="meaning") == ["r-1"]
     with pytest.raises(BadQuery):
         await search.search("a", {"query": "x", "limit": 0}, 60)
-    (run,) = orjson.loads(await search.reports("a"))["data"]
-    told, page = [piece async for piece in search.file("a", run["id"], "report.html")]
-    assert (orjson.loads(told)["content-type"], page) == ("text/html; charset=utf-8", b"page")
+    (run,) = orjson.loads(await search.reports("a", 60))["data"]
+    told = orjson.loads(await search.file("a", run["id"], "report.html", 60))
+    assert told["headers"]["content-type"] == "text/html; charset=utf-8"
+    whole = Piece(0, told["size"], told["state"])
+    assert await search.piece("a", run["id"], "report.html", whole, 60) == b"page"
     with pytest.raises(NoSuchReport):
-        [piece async for piece in search.file("b", run["id"], "report.html")]
+        await search.file("b", run["id"], "report.html", 60)
+    with pytest.raises(NoSuchReport):
+        await search.piece("b", run["id"], "report.html", whole, 60)
 
-    for process in psutil.Process().children(recursive=True):
-        if "fupan-search:Search" in " ".join(process.cmdline()):
-            process.kill()
+    replicas = [
+        process
+        for process in psutil.Process().children(recursive=True)
+        if "fupan-search:Search" in " ".join(process.cmdline())
+    ]
+    assert replicas
+    for process in replicas:
+        process.kill()
 
     async def answers_again() -> bool:
         try:
