@@ -168,8 +168,11 @@ def longest_request(settings: GatewaySettings) -> float:
 
 
 def read_settings(args: Mapping[str, Any]) -> GatewaySettings:
-    """The settings that `args` hold or name, their paths absolute. Raises ValueError."""
+    """The settings that `args` hold or name, their paths absolute. `revision` says nothing about
+    them: Ray Serve builds an application anew only where its args differ, so that raising it makes
+    a change of the file at `config` count. Raises ValueError."""
     given = dict(args)
+    given.pop("revision", None)
     path = given.pop("config", None)
     folder = None
     if path is not None:

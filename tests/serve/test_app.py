@@ -73,6 +73,7 @@ def test_a_fupan_yaml_is_read_without_what_is_the_jobs(tmp_path: Path) -> None:
     settings = read_settings({"config": str(file)})
     assert settings.serve.timeout == 30
     assert settings == read_settings({"providers": PROVIDERS, "serve": {"timeout": 30}})
+    assert settings == read_settings({"config": str(file), "revision": 2})
 
 
 def test_paths_in_a_fupan_yaml_are_seen_from_its_folder(
