@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from serve.ask.judgement import SEVERITIES
 from serve.search.documents import KINDS, WHATS
-from serve.search.query import LONGEST, MODES, MOST, MOST_NAMES
+from serve.search.query import LONGEST, LONGEST_NAME, MODES, MOST, MOST_NAMES
 
 _Schema = dict[str, Any]
 _TEXT: Final[_Schema] = {"type": ["string", "null"]}
@@ -19,7 +19,7 @@ _COUNT: Final[_Schema] = {"type": "integer", "minimum": 0}
 
 def _some(known: Sequence[str] = ()) -> _Schema:
     """One value, or a list of them."""
-    one: _Schema = {"enum": list(known)} if known else {"type": "string"}
+    one: _Schema = {"enum": list(known)} if known else {"type": "string", "maxLength": LONGEST_NAME}
     many = {"type": "array", "minItems": 1, "maxItems": MOST_NAMES, "items": one}
     return {"anyOf": [one, many, {"type": "null"}]}
 

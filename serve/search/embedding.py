@@ -79,6 +79,7 @@ class ServedEncoder:
         self.model = model
         self._name = name
         self._answer = answer
+        self._length = 0
 
     async def encode(self, texts: Sequence[str], seconds: float) -> Half:
         """See `Encoder`."""
@@ -87,33 +88,43 @@ class ServedEncoder:
             await self._batch(prepared[start : start + BATCH], seconds)
             for start in range(0, len(prepared), BATCH)
         ]
-        length = max(part.shape[1] for part in parts)
-        return np.concatenate(
-            [part if part.shape[1] else np.zeros((len(part), length), np.float16) for part in parts]
-        )
+        if not any(part.shape[1] for part in parts) and not self._length:
+            # All were refused: how long its vectors are, something harmless tells.
+            self._length = (await self._vectors(["."], seconds)).shape[1]
+        return _joined(parts, self._length)
 
     def close(self) -> None:
         """See `Encoder`."""
 
     async def _batch(self, texts: Sequence[str], seconds: float) -> Half:
         """The vectors of some texts; of no length where the model takes none of them."""
+        try:
+            return await self._vectors(texts, seconds)
+        except (Refused, ContextOverflow):
+            if len(texts) == 1:
+                return np.zeros((1, 0), dtype=np.float16)
+        half = len(texts) // 2
+        parts = [await self._batch(some, seconds) for some in (texts[:half], texts[half:])]
+        return _joined(parts, 0)
+
+    async def _vectors(self, texts: Sequence[str], seconds: float) -> Half:
         body = {
             "model": self._name,
             "input": list(texts),
             "encoding_format": "base64",
             "truncate": True,
         }
-        try:
-            return _vectors(await self._answer("embeddings", body, seconds), len(texts))
-        except (Refused, ContextOverflow):
-            if len(texts) == 1:
-                return np.zeros((1, 0), dtype=np.float16)
-        half = len(texts) // 2
-        parts = [await self._batch(some, seconds) for some in (texts[:half], texts[half:])]
-        length = max(part.shape[1] for part in parts)
-        return np.concatenate(
-            [part if part.shape[1] else np.zeros((len(part), length), np.float16) for part in parts]
-        )
+        vectors = _vectors(await self._answer("embeddings", body, seconds), len(texts))
+        self._length = vectors.shape[1]
+        return vectors
+
+
+def _joined(parts: Sequence[Half], length: int) -> Half:
+    """Parts as one; those of no length are zero, of that of the others, or of `length`."""
+    length = max(part.shape[1] for part in parts) or length
+    return np.concatenate(
+        [part if part.shape[1] else np.zeros((len(part), length), np.float16) for part in parts]
+    )
 
 
 def embeddable(text: str) -> str:

@@ -4,7 +4,7 @@
      +- BadQuery              the query makes no sense; `param` names the field
      +- NoSuchReport          no run of the tenant has this name, or the run has no such file
      +- SearchDown            nobody answers now: try again
-     +- NoMeaning             the embedding model does not answer, and only meaning was asked for
+     +- NoMeaning             the embedding model gives no vector, and only meaning was asked for
      `- DamagedRun            a run's folder cannot be read: it is skipped, and named
 
 Invariant: all carry plain values and survive pickling between processes; none tells a tenant

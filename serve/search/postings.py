@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,9 @@ K1, B = 1.2, 0.75
 _FILES = ("terms", "starts", "docs", "counts", "lengths")
 _MOST = 255
 """A word counts so often in a document at most."""
+MOST_ASKED = 64
+"""Words of a query that are scored; a longer one is a text, and its rarest words tell it."""
+Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +81,14 @@ class Postings:
             and int(self.starts[0]) == 0
         )
 
-    def with_word(self, word: str) -> slice:
-        """The rows of `docs` and `counts` that are of `word`."""
-        wanted = np.uint64(hash_of(word))
-        at = int(np.searchsorted(self.terms, wanted))
-        if at == len(self.terms) or self.terms[at] != wanted:
-            return slice(0, 0)
-        return slice(int(self.starts[at]), int(self.starts[at + 1]))
+    def with_words(self, hashes: NDArray[np.uint64]) -> tuple[Places, Places]:
+        """Where the rows of `docs` and `counts` begin and end that are of each word."""
+        if not len(self.terms):
+            return np.zeros(len(hashes), np.int64), np.zeros(len(hashes), np.int64)
+        at = np.searchsorted(self.terms, hashes)
+        at[at == len(self.terms)] = 0
+        there = self.terms[at] == hashes
+        return np.where(there, self.starts[at], 0), np.where(there, self.starts[at + 1], 0)
 
 
 def _mapped(file: Path) -> Any:
@@ -95,46 +99,49 @@ def _mapped(file: Path) -> Any:
         return np.load(file, allow_pickle=False)
 
 
-def score(runs: Sequence[Postings], words: Sequence[str]) -> list[NDArray[np.float32]]:
-    """How well each document of each run answers to `words`; 0: it has none of them."""
-    found = [[run.with_word(word) for word in words] for run in runs]
-    total = sum(len(run.lengths) for run in runs)
-    sizes = sum(int(run.lengths.sum(dtype=np.int64)) for run in runs)
-    mean = max(sizes / total, 1.0) if total else 1.0
-    weights = [
-        _rarity(sum(rows[n].stop - rows[n].start for rows in found), total)
-        for n in range(len(words))
-    ]
-    return [
-        _scored(run, rows, weights, np.float32(mean)) for run, rows in zip(runs, found, strict=True)
-    ]
+class Asked:
+    """The words of a query, looked up once in all runs. Of those that are there, the MOST_ASKED
+    rarest count: what a query costs is bounded, whatever is in it."""
 
+    def __init__(self, runs: Sequence[Postings], words: Sequence[str]) -> None:
+        self._runs = runs
+        hashes = np.array([hash_of(word) for word in words], dtype=np.uint64)
+        self._rows = [run.with_words(hashes) for run in runs]
+        having = sum((ends - begins for begins, ends in self._rows), np.zeros(len(words), np.int64))
+        self._total = sum(len(run.lengths) for run in runs)
+        sizes = sum(int(run.lengths.sum(dtype=np.int64)) for run in runs)
+        self._mean = np.float32(max(sizes / self._total, 1.0) if self._total else 1.0)
+        self._weights = [_rarity(int(count), self._total) for count in having]
+        there = np.flatnonzero(having)
+        self._counted = there[np.argsort(having[there], kind="stable")[:MOST_ASKED]]
 
-def share(runs: Sequence[Postings], words: Sequence[str], run: int, document: int) -> float:
-    """How much of what `words` ask for a document has: of their rarity, 0 to 1."""
-    total = sum(len(each.lengths) for each in runs)
-    asked = had = 0.0
-    for word in words:
-        rows = [each.with_word(word) for each in runs]
-        weight = _rarity(sum(each.stop - each.start for each in rows), total)
-        asked += weight
-        docs = runs[run].docs[rows[run]]
-        at = int(np.searchsorted(docs, document))
-        if at < len(docs) and docs[at] == document:
-            had += weight
-    return had / asked if asked else 0.0
+    def scores(self, run: int) -> NDArray[np.float32]:
+        """How well each document of a run answers to the words; 0: it has none of them."""
+        postings = self._runs[run]
+        scores = np.zeros(len(postings.lengths), dtype=np.float32)
+        for word, rows in self._of(run):
+            docs = postings.docs[rows]
+            count = postings.counts[rows].astype(np.float32)
+            length = postings.lengths[docs] / self._mean
+            norm = np.float32(K1) * (np.float32(1 - B) + np.float32(B) * length)
+            scores[docs] += np.float32(self._weights[word] * (K1 + 1)) * count / (count + norm)
+        return scores
 
+    def share(self, run: int, document: int) -> float:
+        """How much of what is asked for a document has: of the words' rarity, 0 to 1."""
+        had = 0.0
+        for word, rows in self._of(run):
+            docs = self._runs[run].docs[rows]
+            at = int(np.searchsorted(docs, document))
+            if at < len(docs) and docs[at] == document:
+                had += self._weights[word]
+        asked = sum(self._weights)
+        return had / asked if asked else 0.0
 
-def _scored(
-    run: Postings, rows: Sequence[slice], weights: Sequence[float], mean: np.float32
-) -> NDArray[np.float32]:
-    scores = np.zeros(len(run.lengths), dtype=np.float32)
-    for each, weight in zip(rows, weights, strict=True):
-        docs = run.docs[each]
-        count = run.counts[each].astype(np.float32)
-        norm = np.float32(K1) * (np.float32(1 - B) + np.float32(B) * run.lengths[docs] / mean)
-        scores[docs] += np.float32(weight * (K1 + 1)) * count / (count + norm)
-    return scores
+    def _of(self, run: int) -> Iterator[tuple[int, slice]]:
+        begins, ends = self._rows[run]
+        for word in self._counted:
+            yield int(word), slice(int(begins[word]), int(ends[word]))
 
 
 def _rarity(having: int, total: int) -> float:

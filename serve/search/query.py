@@ -25,6 +25,8 @@ LONGEST = 2_000
 """Characters of a query."""
 MOST, USUAL = 100, 10
 """Hits of one answer."""
+LONGEST_NAME = 1_000
+"""Characters of a value of a filter."""
 MOST_NAMES = 100
 """Values of one filter."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -67,10 +69,12 @@ def read_query(body: Mapping[str, Any]) -> Query:
         raise BadQuery("Send what you look for as a string that is not empty in 'query'.", "query")
     if len(text) > LONGEST:
         raise BadQuery(f"'query' has {len(text):,} characters, and {LONGEST:,} at most.", "query")
-    mode = body.get("mode") or "both"
-    if mode not in MODES:
+    mode = "both" if body.get("mode") is None else body["mode"]
+    if not isinstance(mode, str) or mode not in MODES:
         raise BadQuery(f"'mode' is one of: {', '.join(MODES)}.", "mode")
     limit = USUAL if body.get("limit") is None else body["limit"]
+    if isinstance(limit, float) and limit.is_integer():
+        limit = int(limit)  # 10.0 is a whole number to JSON Schema
     if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST:
         raise BadQuery(f"'limit' is a whole number from 1 to {MOST}.", "limit")
     severities = _names(body, "severity", SEVERITIES)
@@ -102,6 +106,8 @@ def _names(body: Mapping[str, Any], name: str, known: Sequence[str] = ()) -> tup
         raise BadQuery(f"'{name}' is a string or a list of strings.", name)
     if not 1 <= len(values) <= MOST_NAMES:
         raise BadQuery(f"'{name}' is a list of 1 to {MOST_NAMES} strings.", name)
+    if max(map(len, values)) > LONGEST_NAME:
+        raise BadQuery(f"A value of '{name}' has {LONGEST_NAME:,} characters at most.", name)
     if known and not set(values) <= set(known):
         raise BadQuery(f"'{name}' is one or some of: {', '.join(known)}.", name)
     return tuple(values)

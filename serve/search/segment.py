@@ -182,10 +182,12 @@ class Segment:
             # Before every moment is what has none, and that is within no time.
             of_record &= (time <= query.until) & (time > np.iinfo(np.int64).min)
         if query.source:
+            # `[` is no pattern here, and is in names of files.
+            patterns = [pattern.replace("[", "[[]") for pattern in query.source]
             wanted = [
                 number
                 for number, name in enumerate(self.sources)
-                if any(fnmatchcase(name, pattern) for pattern in query.source)
+                if any(fnmatchcase(name, pattern) for pattern in patterns)
             ]
             of_record &= np.isin(self.column("source"), wanted)
         passes = of_record

@@ -181,6 +181,10 @@ class SearchServer:
                 ) from error
             _LOG.warning("a query is searched by its words alone: %s", error)
             return None, "unavailable"
+        if not vector.any():
+            if query.mode == "meaning":
+                raise NoMeaning("The embedding model refuses this text: search by words.")
+            return None, "unavailable"
         self._recent[query.text] = vector
         if len(self._recent) > RECENT:
             self._recent.popitem(last=False)

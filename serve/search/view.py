@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from serve.search.catalog import IndexedRun
 from serve.search.nearest import Nearest
-from serve.search.postings import score, share
+from serve.search.postings import Asked
 from serve.search.query import Query
 from serve.search.segment import Mask, Segment
 from serve.search.vectors import Half
@@ -68,39 +68,27 @@ class View:
         depth = max(DEPTH, query.limit)
         lists: dict[str, list[int]] = {}
         scores: dict[int, NDArray[np.float32]] = {}
+        asked = None
         if query.mode != "meaning":
-            scores = self._by_words(query, masks)
+            asked = Asked([segment.words for segment in self.segments], asked_words(query.text))
+            scores = _by_words(asked, masks)
             lists["words"] = self._best(scores, depth)
         if vector is not None and query.mode != "words":
             lists["meaning"] = self._by_meaning(vector, masks, depth)
-        weights = {"words": self._weight(query, scores, lists)} if len(lists) > 1 else {}
+        weights = {}
+        if asked is not None and len(lists) > 1:
+            weights["words"] = self._weight(asked, scores, lists["words"])
         joined = join(lists, weights)[: query.limit]
         return [self._found(key, total, ranks, masks, scores) for key, total, ranks in joined]
 
-    def _by_words(
-        self, query: Query, masks: Mapping[int, Mask | None]
-    ) -> dict[int, NDArray[np.float32]]:
-        """The scores of the documents of each run that is asked, 0 for those that do not pass."""
-        # How rare a word is does not depend on the filters.
-        found = score([segment.words for segment in self.segments], asked_words(query.text))
-        for number, mask in masks.items():
-            if mask is not None:
-                found[number][~mask] = 0
-        return {number: found[number] for number in masks}
-
     def _weight(
-        self,
-        query: Query,
-        scores: Mapping[int, NDArray[np.float32]],
-        lists: Mapping[str, Sequence[int]],
+        self, asked: Asked, scores: Mapping[int, NDArray[np.float32]], best: Sequence[int]
     ) -> float:
-        """What the words weigh beside the meaning."""
-        if not lists["words"]:
+        """What the words weigh beside the meaning. `best`: what they found."""
+        if not best:
             return 0.0
-        run = self._run_of(lists["words"][0])
-        best = int(np.argmax(scores[run]))
-        words = [segment.words for segment in self.segments]
-        return 2 * share(words, asked_words(query.text), run, best) ** 2
+        run = self._run_of(best[0])
+        return 2 * asked.share(run, int(np.argmax(scores[run]))) ** 2
 
     def _run_of(self, key: int) -> int:
         return int(np.searchsorted(self._begins, key, side="right")) - 1
@@ -162,6 +150,17 @@ class View:
             members = members[mask[members]]
         best = int(np.argmax(scores[run][members])) if run in scores else 0
         return Found(run, int(members[best]), total, len(members) - 1, ranks)
+
+
+def _by_words(asked: Asked, masks: Mapping[int, Mask | None]) -> dict[int, NDArray[np.float32]]:
+    """The scores of the documents of each run that is asked, 0 for those that do not pass. How rare
+    a word is does not depend on the filters."""
+    found = {}
+    for number, mask in masks.items():
+        found[number] = asked.scores(number)
+        if mask is not None:
+            found[number][~mask] = 0
+    return found
 
 
 def _is_asked(run: IndexedRun, query: Query) -> bool:

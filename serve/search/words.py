@@ -56,11 +56,13 @@ def words_at(text: str) -> Iterator[Word]:
             yield Word(_plain(piece), start, found.end())
         for part in parts:
             first = start + part.start()
-            yield Word(_stem(part.group()), first, start + part.end())
+            yield Word(_stem(part.group()[:LONGEST]), first, start + part.end())
             humps = list(_HUMP.finditer(part.group()))
             if len(humps) > 1 and _has_humps(part.group()):
                 for hump in humps:
-                    yield Word(_stem(hump.group()), first + hump.start(), first + hump.end())
+                    yield Word(
+                        _stem(hump.group()[:LONGEST]), first + hump.start(), first + hump.end()
+                    )
 
 
 def asked_words(query: str) -> list[str]:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import orjson
 import pytest
 
-from serve.ask.errors import Misconfigured
+from serve.ask.errors import Misconfigured, Refused
 from serve.gateway.searching import check_tenants
+from serve.search.embedding import ServedEncoder
 from serve.search.errors import BadQuery, NoMeaning
 from serve.search.runs import find_runs
 from serve.search.settings import RunsSettings, SearchSettings
-from tests.serve.search_world import World, issue, leave_run, record, search_world, theme
+from serve.search.vectors import Half
+from tests.serve.search_world import LENGTH, World, issue, leave_run, record, search_world, theme
 
 ROWS = [
     record(
@@ -126,7 +131,14 @@ async def test_filters_let_pass_exactly_what_they_say(
         ({"query": "x" * 2001}, "query"),
         ({"query": "x", "limit": 0}, "limit"),
         ({"query": "x", "limit": True}, "limit"),
+        ({"query": "x", "limit": 10.5}, "limit"),
         ({"query": "x", "mode": "magic"}, "mode"),
+        ({"query": "x", "mode": ""}, "mode"),
+        ({"query": "x", "mode": 0}, "mode"),
+        ({"query": "x", "mode": False}, "mode"),
+        ({"query": "x", "mode": []}, "mode"),
+        ({"query": "x", "source": "x" * 1001}, "source"),
+        ({"query": "x", "theme": ["t", "x" * 1001]}, "theme"),
         ({"query": "x", "kind": "poem"}, "kind"),
         ({"query": "x", "severity": []}, "severity"),
         ({"query": "x", "run": [1]}, "run"),
@@ -145,12 +157,56 @@ async def test_a_query_that_makes_no_sense_names_the_field(
     assert caught.value.param == param
 
 
+async def test_a_whole_number_may_be_written_with_a_point(world: World) -> None:
+    assert len(await world.hits(query="health", limit=1.0)) == 1
+
+
+async def test_brackets_in_a_source_stand_for_themselves(tmp_path: Path) -> None:
+    rows = [record("r-1", "a refund", source="app[1].log"), record("r-2", "it", source="app1.log")]
+    leave_run(tmp_path / "retro" / "day", rows)
+    async with search_world(tmp_path / "retro", state=tmp_path / "index") as world:
+        await world.follow()
+        assert await world.hits(query="refund", source="app[1]*") == ["r-1"]
+
+
 async def test_without_the_model_words_are_searched_and_the_answer_says_so(world: World) -> None:
     world.vectors.away = True
     answer = await world.answer(query="refunds")
     assert (answer["meaning"], answer["hits"][0]["id"]) == ("unavailable", "t-refund")
     with pytest.raises(NoMeaning):
         await world.answer(query="refunds are", mode="meaning")
+
+
+async def test_a_query_that_the_model_refuses_is_searched_by_its_words(world: World) -> None:
+    async def refuse(texts: Sequence[str], seconds: float) -> Half:
+        return np.zeros((len(texts), LENGTH), np.float16)
+
+    world.vectors.encode = refuse  # type: ignore[method-assign]
+    answer = await world.answer(query="refunds")
+    assert (answer["meaning"], answer["hits"][0]["id"]) == ("unavailable", "t-refund")
+    with pytest.raises(NoMeaning, match="refuses"):
+        await world.answer(query="refunds are", mode="meaning")
+
+
+async def test_a_text_that_the_model_refuses_keeps_no_other_from_having_a_vector() -> None:
+    asked: list[list[str]] = []
+
+    async def answer(endpoint: str, body: Mapping[str, Any], seconds: float) -> bytes:
+        asked.append(body["input"])
+        if any("bad" in text for text in body["input"]):
+            raise Refused("no", status=400)
+        vector = base64.b64encode(np.array([3, 4], dtype="<f4").tobytes()).decode()
+        data = [
+            {"object": "embedding", "index": n, "embedding": vector}
+            for n in range(len(body["input"]))
+        ]
+        return orjson.dumps({"object": "list", "data": data, "model": "m", "usage": {}})
+
+    encoder = ServedEncoder("m", "m", answer)
+    refused = await encoder.encode(["bad", "bad too"], 1)
+    np.testing.assert_array_equal(refused, np.zeros((2, 2)))
+    mixed = await encoder.encode(["good", "bad"], 1)
+    np.testing.assert_allclose(mixed, [[0.6, 0.8], [0, 0]], atol=1e-3)
 
 
 async def test_a_tenant_sees_its_own_runs_and_those_of_everybody(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from serve.search.catalog import SavedGraph
 from serve.search.graphs import FEWEST, Graph, is_due, write_graph
 from serve.search.nearest import AT_ONCE, Nearest
-from serve.search.postings import Postings, score
+from serve.search.postings import MOST_ASKED, Asked, Postings
 from serve.search.vectors import Half, Part, find, read_parts, write_part
 from serve.search.view import RANK, join
 from serve.search.words import asked_words, words_at
@@ -130,7 +130,7 @@ def test_words_stand_where_they_are_said_to(text: str) -> None:
 @given(st.lists(st.text("ab 退款了", max_size=12), max_size=8), st.text("ab 退款了", max_size=6))
 def test_scores_are_of_the_documents_that_have_the_words(texts: list[str], query: str) -> None:
     asked = asked_words(query)
-    (scores,) = score([Postings.of(texts)], asked)
+    scores = Asked([Postings.of(texts)], asked).scores(0)
     having = [any(word in asked for word, _, _ in words_at(text)) for text in texts]
     assert (scores > 0).tolist() == having
 
@@ -138,8 +138,19 @@ def test_scores_are_of_the_documents_that_have_the_words(texts: list[str], query
 def test_how_rare_a_word_is_is_asked_of_all_runs() -> None:
     # "rare" is in each document of the one run and in none of the other.
     runs = [Postings.of(["rare thing"]), Postings.of(["common word", "common thing", "common"])]
-    alone, together = score(runs[:1], ["rare"]), score(runs, ["rare"])
-    assert together[0][0] > alone[0][0]
+    alone, together = Asked(runs[:1], ["rare"]), Asked(runs, ["rare"])
+    assert together.scores(0)[0] > alone.scores(0)[0]
+
+
+def test_of_a_query_that_is_a_text_the_rarest_words_count() -> None:
+    words = [f"word{n}x" for n in range(MOST_ASKED + 6)]
+    # The first are in both documents, the others in one.
+    texts = [" ".join(words), " ".join(words[:10])]
+    asked = Asked([Postings.of(texts)], ["kangaroo"] * 100 + words)
+    assert asked.scores(0)[0] > 0
+    assert asked.scores(0)[1] > 0
+    common = Asked([Postings.of(texts)], words[:10])
+    np.testing.assert_allclose(asked.scores(0)[1] / common.scores(0)[1], 4 / 10, rtol=1e-4)
 
 
 def test_vectors_are_read_back_as_they_were_kept(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ async def test_replicas_that_do_not_answer_are_given_up_in_time() -> None:
         def remote(self, *given: object) -> Silent:
             return self
 
-        def __await__(self) -> Generator[Any]:
+        def __await__(self) -> Generator[Any, Any, bool]:
             return asyncio.Event().wait().__await__()
 
         def cancel(self) -> None:
