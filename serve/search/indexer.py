@@ -85,6 +85,7 @@ class Indexer:
         self._working: tuple[str, Missing] | None = None
         self._lock = threading.Lock()
         """What looks for runs and what embeds them are in threads of their own."""
+        _tidy(state)
         before = Catalog.read(state)
         if before is not None and before.model == encoder.model:
             self._graphs = {graph.owner: graph for graph in before.graphs}
@@ -304,6 +305,14 @@ class Indexer:
         for each, since in self._unnamed.items():
             if now - since >= KEPT_SECONDS:
                 shutil.rmtree(each, ignore_errors=True)
+
+
+def _tidy(state: Path) -> None:
+    """Remove what a writer that was killed left half written."""
+    for folder in (state, state / "segments", state / "graphs"):
+        for each in (*folder.glob(".*.part"), *folder.glob("*/vectors-*/.*.part")):
+            with contextlib.suppress(OSError):
+                shutil.rmtree(each) if each.is_dir() else each.unlink()
 
 
 def _name_of(run: RunFolder) -> str:

@@ -162,6 +162,24 @@ async def test_whichever_file_of_a_segment_is_damaged_it_is_made_anew(
         assert "r-2" in await world.hits(query="stuck parcel", mode="meaning")
 
 
+async def test_what_a_killed_indexer_left_half_written_is_removed(tmp_path: Path) -> None:
+    leave_run(tmp_path / "2026-03-10", FIRST)
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        (vectors,) = (world.state / "segments").glob("*/vectors-*")
+        files = [world.state / ".index.json.0.part", vectors / ".0.part"]
+        folders = [world.state / "segments" / ".run.0.part", world.state / "graphs" / ".g.0.part"]
+        for folder in folders:
+            folder.mkdir(parents=True)
+            (folder / "file").write_text("half")
+        for file in files:
+            file.write_text("half")
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        assert not any(each.exists() for each in (*files, *folders))
+        await world.follow()
+        assert await world.hits(query="refund", mode="words") == ["r-1"]
+
+
 @pytest.mark.parametrize("file", ["graph.usearch", "rows.npy", "vectors.npy"])
 @pytest.mark.parametrize("kept", [0, 0.5])
 async def test_a_graph_that_is_damaged_is_left_out_and_made_anew(
