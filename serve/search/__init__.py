@@ -10,7 +10,8 @@
     embedding.py   texts -> vectors, by a served model or the bundled one
     nearest.py     the vectors nearest to one (graphs.py: graphs over many, kept on disk)
     segment.py     the index of one run, and its filters
-    indexer.py     runs -> index (missing.py: which vectors a run lacks; catalog.py: what there is)
+    indexer.py     runs -> index (missing.py: which vectors a run lacks; catalog.py: what there is;
+                   leftovers.py: what nothing names)
     query.py       what is looked for
     view.py        all that a tenant sees, searched (snapshot.py: the index at one moment)
     answers.py     what was found, as it is told

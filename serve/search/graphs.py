@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,13 @@ def is_due(covered: int, missing: int, vain: int) -> bool:
 
 def write_graph(folder: Path, parts: Mapping[str, Part]) -> tuple[str, ...]:
     """Make the graph over the vectors of segments, by their names, in `folder`, which appears
-    whole. Returns the names in the order of their numbers."""
+    whole. Returns the names in the order of their numbers. Of vectors of several lengths (the model
+    gives others than it did) it has those that most texts have."""
+    counts: Counter[int] = Counter()
+    for part in parts.values():
+        counts[part.vectors.shape[1]] += len(part.groups)
+    length = counts.most_common(1)[0][0]
+    parts = {name: part for name, part in parts.items() if part.vectors.shape[1] == length}
     names = tuple(parts)
     vectors = np.concatenate([part.vectors for part in parts.values()])
     rows = np.concatenate(

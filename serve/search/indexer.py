@@ -1,8 +1,8 @@
 """Keeps the index like the runs there are: the one writer of its folder.
 
-    state/segments/RUN-FINGERPRINT-FORMAT/   the index of a run (segment.py), with its vectors
-    state/graphs/.../                 graphs over many vectors (graphs.py)
-    state/index.json                  what there is now (catalog.py)
+    state/segments/RUN-FINGERPRINT-FORMAT/  the index of a run (segment.py), with its vectors
+    state/graphs/.../                       graphs over many vectors (graphs.py)
+    state/index.json                        what there is now (catalog.py)
 
 A run is found by its words as soon as it was read; its vectors follow, themes first, then issues,
 then records. Invariant: what was embedded once, in whichever run, is not embedded again; a folder
@@ -17,7 +17,6 @@ import logging
 import shutil
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from serve.search.embedding import Encoder
 from serve.search.errors import DamagedRun
 from serve.search.folders import opened, stat_plain, why
 from serve.search.graphs import Graph, is_due, write_graph
+from serve.search.leftovers import Leftovers, whole_in
 from serve.search.missing import Missing
 from serve.search.reports import summary
 from serve.search.runs import RunFolder, find_runs, fingerprint, is_under_way, shown_path
@@ -44,8 +44,6 @@ from serve.search.vectors import (
     sound_parts,
 )
 
-KEPT_SECONDS = 60.0
-"""A folder that nothing names any more stays so long, for replicas that are reading it."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -72,7 +70,6 @@ class Indexer:
         self._entries = entries
         self._state = state
         self._encoder = encoder
-        self._clock = clock
         self._catalog = Catalog(encoder.model)
         self._runs: dict[str, IndexedRun] = {}
         self._skipped: dict[str, SkippedRun] = {}
@@ -81,11 +78,11 @@ class Indexer:
         self._reports: dict[str, tuple[int, dict[str, Any]]] = {}
         """What is shown of each run, and when its report.json was written."""
         self._graphs: dict[str, SavedGraph] = {}
-        self._unnamed: dict[Path, float] = {}
+        self._leftovers = Leftovers(state, clock)
         self._working: tuple[str, Missing] | None = None
         self._lock = threading.Lock()
         """What looks for runs and what embeds them are in threads of their own."""
-        _tidy(state)
+        self._leftovers.tidy()
         before = Catalog.read(state)
         if before is not None and before.model == encoder.model:
             self._graphs = {graph.owner: graph for graph in before.graphs}
@@ -117,7 +114,10 @@ class Indexer:
         if self._working is not None and not self._has(self._working[0]):
             self._working = None
         self.publish()
-        self._sweep()
+        self._leftovers.sweep(
+            {run.segment for run in self._runs.values()},
+            {graph.folder for graph in self._catalog.graphs},
+        )
 
     def _has(self, segment: str) -> bool:
         return any(run.segment == segment for run in self._runs.values())
@@ -256,7 +256,7 @@ class Indexer:
             segments = self._state / "segments"
             missing = Missing.of(segments / run.segment, self._encoder.model)
             # Also those that nothing names any more: the same run's, of before it was made again.
-            missing.recall([each for each in _in(segments) if each.name != run.segment])
+            missing.recall([each for each in whole_in(segments) if each.name != run.segment])
             self._working = run.segment, missing
         return self._working[1]
 
@@ -279,40 +279,12 @@ class Indexer:
             part = read_parts(folder, run.parts, run.texts)
             if part is not None:
                 parts[name] = part
-        # Of vectors of several lengths, those that most texts have: a graph is of one.
-        counts: Counter[int] = Counter()
-        for part in parts.values():
-            counts[part.vectors.shape[1]] += len(part.groups)
-        for length, _ in counts.most_common(1):
-            parts = {name: each for name, each in parts.items() if each.vectors.shape[1] == length}
         if not parts:
             return None
         folder = self._state / "graphs" / f"{time.time_ns():x}"
         names = write_graph(folder, parts)
         _LOG.info("made a graph of %d vectors", sum(len(part.groups) for part in parts.values()))
         return SavedGraph(owner, folder.name, names)
-
-    def _sweep(self) -> None:
-        """Remove what nothing has named for a while."""
-        segments = {run.segment: run for run in self._runs.values()}
-        graphs = {graph.folder for graph in self._catalog.graphs}
-        unnamed = [
-            *(each for each in _in(self._state / "segments") if each.name not in segments),
-            *(each for each in _in(self._state / "graphs") if each.name not in graphs),
-        ]
-        now = self._clock()
-        self._unnamed = {each: self._unnamed.get(each, now) for each in unnamed}
-        for each, since in self._unnamed.items():
-            if now - since >= KEPT_SECONDS:
-                shutil.rmtree(each, ignore_errors=True)
-
-
-def _tidy(state: Path) -> None:
-    """Remove what a writer that was killed left half written."""
-    for folder in (state, state / "segments", state / "graphs"):
-        for each in (*folder.glob(".*.part"), *folder.glob("*/vectors-*/.*.part")):
-            with contextlib.suppress(OSError):
-                shutil.rmtree(each) if each.is_dir() else each.unlink()
 
 
 def _name_of(run: RunFolder) -> str:
@@ -326,10 +298,3 @@ def _is_sound(folder: Path) -> bool:
     except READ_ERRORS:
         return False
     return True
-
-
-def _in(folder: Path) -> list[Path]:
-    """What is whole in a folder, sorted."""
-    if not folder.is_dir():
-        return []
-    return sorted(each for each in folder.iterdir() if not each.name.startswith("."))

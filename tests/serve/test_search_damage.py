@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from serve.search import graphs
-from serve.search.indexer import KEPT_SECONDS
+from serve.search.leftovers import KEPT_SECONDS
 from serve.search.settings import RunsSettings
 from serve.search.vectors import Half
 from tests.serve.search_world import WordVectors, leave_run, record, search_world, theme

@@ -11,7 +11,8 @@ import pytest
 
 from serve.ask.errors import Unavailable
 from serve.search.catalog import Catalog
-from serve.search.indexer import KEPT_SECONDS, Indexer
+from serve.search.indexer import Indexer
+from serve.search.leftovers import KEPT_SECONDS
 from serve.search.runs import UNDER_WAY
 from serve.search.settings import RunsSettings
 from serve.search.vectors import Half

@@ -1,0 +1,49 @@
+"""What lies in the folder of the index and belongs to nothing: removed, by its one writer.
+
+Invariant: what a replica may be reading stays for KEPT_SECONDS after nothing names it any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+KEPT_SECONDS = 60.0
+"""A folder that nothing names any more stays so long, for replicas that are reading it."""
+
+
+class Leftovers:
+    """Of the index in the folder `state`."""
+
+    def __init__(self, state: Path, clock: Callable[[], float]) -> None:
+        self._state = state
+        self._clock = clock
+        self._unnamed: dict[Path, float] = {}
+
+    def tidy(self) -> None:
+        """Remove what a writer that was killed left half written."""
+        for folder in (self._state, self._state / "segments", self._state / "graphs"):
+            for each in (*folder.glob(".*.part"), *folder.glob("*/vectors-*/.*.part")):
+                with contextlib.suppress(OSError):
+                    shutil.rmtree(each) if each.is_dir() else each.unlink()
+
+    def sweep(self, segments: Collection[str], graphs: Collection[str]) -> None:
+        """Remove what is none of these, and was none for a while."""
+        unnamed = [
+            *(each for each in whole_in(self._state / "segments") if each.name not in segments),
+            *(each for each in whole_in(self._state / "graphs") if each.name not in graphs),
+        ]
+        now = self._clock()
+        self._unnamed = {each: self._unnamed.get(each, now) for each in unnamed}
+        for each, since in self._unnamed.items():
+            if now - since >= KEPT_SECONDS:
+                shutil.rmtree(each, ignore_errors=True)
+
+
+def whole_in(folder: Path) -> list[Path]:
+    """What is whole in a folder, sorted."""
+    if not folder.is_dir():
+        return []
+    return sorted(each for each in folder.iterdir() if not each.name.startswith("."))
