@@ -15,6 +15,7 @@ import shutil
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +49,7 @@ def write_graph(folder: Path, parts: Mapping[str, Part]) -> tuple[str, ...]:
     parts = {name: part for name, part in parts.items() if part.vectors.shape[1] == length}
     names = tuple(parts)
     vectors = np.concatenate([part.vectors for part in parts.values()])
-    rows = np.concatenate(
-        [
-            np.stack([np.full(len(part.groups), number, np.int32), part.groups], axis=1)
-            for number, part in enumerate(parts.values())
-        ]
-    )
+    rows = _rows(parts)
     hidden = folder.parent / f".{folder.name}.{uuid.uuid4().hex[:8]}.part"
     hidden.mkdir(parents=True)
     try:
@@ -90,18 +86,45 @@ class Graph:
     def nearest(self, offsets: Mapping[str, int]) -> Nearest:
         """What is searched of it. `offsets`: the key of the first group of each segment; those that
         are not named are not there any more."""
-        first = np.array([offsets.get(name, -1) for name in self.saved.segments], dtype=np.int64)
-        begins = first[self._rows[:, 0]]
-        keys = np.where(begins < 0, -1, begins + self._rows[:, 1])
+        keys = _keys(self.saved.segments, self._rows, offsets)
         return Nearest(keys, self._vectors, self._graph)
 
 
-def fresh(parts: Sequence[tuple[int, Part]]) -> list[Nearest]:
-    """Vectors that are in no graph, with the key of the first group of their segment; those of each
-    length together."""
+@dataclass(frozen=True, slots=True)
+class Loose:
+    """Vectors of one length that are in no graph. `rows`: as of a graph."""
+
+    segments: tuple[str, ...]
+    rows: NDArray[np.int32]
+    vectors: Half
+
+    def nearest(self, offsets: Mapping[str, int]) -> Nearest:
+        """See `Graph.nearest`."""
+        return Nearest(_keys(self.segments, self.rows, offsets), self.vectors)
+
+
+def _keys(
+    segments: Sequence[str], rows: NDArray[np.int32], offsets: Mapping[str, int]
+) -> NDArray[np.int64]:
+    first = np.array([offsets.get(name, -1) for name in segments], dtype=np.int64)
+    begins = first[rows[:, 0]]
+    return np.where(begins < 0, -1, begins + rows[:, 1])
+
+
+def loose(parts: Mapping[str, Part]) -> list[Loose]:
+    """The vectors of segments, by their names; those of each length together."""
     made = []
-    for length in sorted({part.vectors.shape[1] for _, part in parts}):
-        some = [(offset, part) for offset, part in parts if part.vectors.shape[1] == length]
-        keys = np.concatenate([offset + part.groups.astype(np.int64) for offset, part in some])
-        made.append(Nearest(keys, np.concatenate([part.vectors for _, part in some])))
+    for length in sorted({part.vectors.shape[1] for part in parts.values()}):
+        some = {name: each for name, each in parts.items() if each.vectors.shape[1] == length}
+        vectors = np.concatenate([part.vectors for part in some.values()])
+        made.append(Loose(tuple(some), _rows(some), vectors))
     return made
+
+
+def _rows(parts: Mapping[str, Part]) -> NDArray[np.int32]:
+    return np.concatenate(
+        [
+            np.stack([np.full(len(part.groups), number, np.int32), part.groups], axis=1)
+            for number, part in enumerate(parts.values())
+        ]
+    )

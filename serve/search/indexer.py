@@ -32,7 +32,7 @@ from serve.search.leftovers import Leftovers, whole_in
 from serve.search.missing import Missing
 from serve.search.reports import summary
 from serve.search.runs import RunFolder, find_runs, fingerprint, is_under_way, shown_path
-from serve.search.segment import Segment, write_segment
+from serve.search.segment import Segment, is_sound, write_segment
 from serve.search.settings import RunsSettings
 from serve.search.vectors import (
     READ_ERRORS,
@@ -78,6 +78,8 @@ class Indexer:
         self._reports: dict[str, tuple[int, dict[str, Any]]] = {}
         """What is shown of each run, and when its report.json was written."""
         self._graphs: dict[str, SavedGraph] = {}
+        self._graphed: dict[str, frozenset[tuple[str, int]]] = {}
+        """What the graphs were last made of: how much each segment had."""
         self._leftovers = Leftovers(state, clock)
         self._working: tuple[str, Missing] | None = None
         self._lock = threading.Lock()
@@ -155,7 +157,7 @@ class Indexer:
             covered: dict[str, int] = {}
             if graph is not None:
                 try:
-                    covered = self._covered(graph)
+                    covered = Graph(self._state / "graphs" / graph.folder, graph).covered
                 except READ_ERRORS as error:
                     _LOG.warning("a graph is damaged, and is made anew: %s", error)
                     with self._lock:
@@ -163,7 +165,12 @@ class Indexer:
                         self.publish()
             missing = sum(run.embedded for name, run in runs.items() if name not in covered)
             vain = sum(count for name, count in covered.items() if name not in runs)
-            if is_due(sum(covered.values()), missing, vain):
+            state = frozenset((name, run.embedded) for name, run in runs.items())
+            if not covered:
+                self._graphed.pop(owner, None)
+            # One that would have what the last one has would not be better.
+            if is_due(sum(covered.values()), missing, vain) and self._graphed.get(owner) != state:
+                self._graphed[owner] = state
                 made = self._make_graph(owner, runs)
                 if made is not None:
                     with self._lock:
@@ -195,6 +202,8 @@ class Indexer:
                 missing.keep(portion.groups, vectors)
             if missing.complete:
                 missing.merge()
+            else:
+                missing.compact()
             known = self._runs.get(run.run.id)
             if known is not None and known.segment == run.segment:
                 embedded = run.texts - missing.count
@@ -225,7 +234,7 @@ class Indexer:
         if name in self._unreadable:
             raise DamagedRun(self._unreadable[name])
         folder = self._state / "segments" / name
-        if not _is_sound(folder):
+        if not is_sound(folder):
             shutil.rmtree(folder, ignore_errors=True)
             try:
                 documents = read_documents(run)
@@ -266,10 +275,6 @@ class Indexer:
         names, groups, _ = sound_parts(folder, run.texts)
         return replace(run, parts=tuple(names), embedded=len(groups))
 
-    def _covered(self, graph: SavedGraph) -> dict[str, int]:
-        """How many vectors of each segment a graph has. Raises one of READ_ERRORS."""
-        return Graph(self._state / "graphs" / graph.folder, graph).covered
-
     def _make_graph(self, owner: str, runs: dict[str, IndexedRun]) -> SavedGraph | None:
         parts: dict[str, Part] = {}
         for name, run in sorted(runs.items()):
@@ -290,11 +295,3 @@ class Indexer:
 def _name_of(run: RunFolder) -> str:
     """Of the segment of a run as it is now. Raises DamagedRun."""
     return f"{run.id}-{fingerprint(run)}-{FORMAT}"
-
-
-def _is_sound(folder: Path) -> bool:
-    try:
-        Segment.open(folder)
-    except READ_ERRORS:
-        return False
-    return True

@@ -6,7 +6,7 @@ Invariant: a text is offered for embedding only if no segment of the same model 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +29,9 @@ from serve.search.vectors import (
 PORTION = 128
 """Texts embedded at once: with the bundled model some 10 seconds on two cores, which is what an end
 in the middle can lose."""
+
+TOGETHER = 16
+"""Files of vectors that are made one."""
 
 
 class Missing:
@@ -114,9 +117,19 @@ class Missing:
         write_part(self._folder, groups, self._digests[groups], vectors)
         self._missing[groups] = False
 
+    def compact(self) -> None:
+        """Make one file of many that are about as small as the smallest, so that each vector is
+        written a few times in all, however many there are."""
+        sizes = {name: (self._folder / name).stat().st_size for name in self.parts}
+        small = [name for name, size in sizes.items() if size < TOGETHER * min(sizes.values())]
+        if len(small) >= TOGETHER:
+            self._merge(small)
+
     def merge(self) -> None:
         """Make one file of all, once they are complete."""
-        names = parts_in(self._folder)
+        self._merge(parts_in(self._folder))
+
+    def _merge(self, names: Sequence[str]) -> None:
         if len(names) < 2:
             return
         part = read_parts(self._folder, names, len(self._digests))

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from serve.search.documents import KINDS, SCHEMA, WHATS, Documents
 from serve.search.postings import Postings
 from serve.search.query import Query
-from serve.search.vectors import Digests, Groups, Kind
+from serve.search.vectors import READ_ERRORS, Digests, Groups, Kind
 
 Mask = NDArray[np.bool_]
 _THEME = WHATS.index("theme")
@@ -207,3 +207,12 @@ class Segment:
         if query.what:
             passes &= np.isin(what, [WHATS.index(name) for name in query.what])
         return passes
+
+
+def is_sound(folder: Path) -> bool:
+    """Whether a segment is there that can be read."""
+    try:
+        Segment.open(folder)
+    except READ_ERRORS:
+        return False
+    return True

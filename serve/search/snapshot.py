@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from serve.search.catalog import Catalog, IndexedRun
-from serve.search.graphs import Graph, fresh
+from serve.search.graphs import Graph, Loose, loose
 from serve.search.segment import Segment
 from serve.search.settings import EVERYBODY
 from serve.search.vectors import READ_ERRORS, Part, folder_of, read_parts
@@ -28,6 +28,7 @@ class Snapshot:
     segments: dict[str, Segment] = field(default_factory=dict)
     parts: dict[tuple[str, tuple[str, ...]], Part] = field(default_factory=dict)
     graphs: dict[str, Graph] = field(default_factory=dict)
+    _loose: dict[str, list[Loose]] = field(default_factory=dict)
     _views: dict[str, View] = field(default_factory=dict)
 
     @classmethod
@@ -88,21 +89,25 @@ class Snapshot:
     def _view(self, tenant: str) -> View:
         runs = self.runs_of(tenant)
         pairs = [(run, self.segments[run.segment]) for run in runs]
-        offsets: dict[str, int] = {}
-        of_owner: dict[str, dict[str, int]] = {EVERYBODY: {}, tenant: {}}
+        offsets: dict[str, dict[str, int]] = {EVERYBODY: {}, tenant: {}}
         end = 0
         for run, segment in pairs:
-            offsets[run.segment] = of_owner[run.run.owner][run.segment] = end
+            offsets[run.run.owner][run.segment] = end
             end += segment.groups
         # A run may have had another owner when a graph was made.
         nearest = [
-            graph.nearest(of_owner[graph.saved.owner])
+            graph.nearest(offsets[graph.saved.owner])
             for graph in self.graphs.values()
-            if graph.saved.owner in of_owner
+            if graph.saved.owner in offsets
         ]
-        others = [
-            (offsets[run.segment], self.parts[run.segment, run.parts])
-            for run in runs
-            if (run.segment, run.parts) in self.parts
-        ]
-        return View(pairs, [*nearest, *fresh(others)])
+        for owner in offsets:
+            nearest += [each.nearest(offsets[owner]) for each in self._loose_of(owner)]
+        return View(pairs, nearest)
+
+    def _loose_of(self, owner: str) -> list[Loose]:
+        """The vectors of an owner's runs that are in no graph: once, whoever sees them."""
+        if owner not in self._loose:
+            keys = [(run.segment, run.parts) for run in self.catalog.runs if run.run.owner == owner]
+            parts = {key[0]: self.parts[key] for key in keys if key in self.parts}
+            self._loose[owner] = loose(parts)
+        return self._loose[owner]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from serve.ask.errors import Unavailable
+from serve.search import missing
 from serve.search.catalog import Catalog
 from serve.search.indexer import Indexer
 from serve.search.leftovers import KEPT_SECONDS
@@ -131,6 +132,23 @@ async def test_a_model_that_fails_in_the_middle_loses_one_portion(tmp_path: Path
         await world.follow()
         assert len(world.vectors.asked) == 200
         assert world.indexer.behind == 0
+
+
+async def test_files_of_vectors_stay_few_while_a_long_run_is_embedded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(missing, "PORTION", 1)
+    leave_run(tmp_path / "2026-03-10", [record(f"r-{n}", f"text number {n}") for n in range(40)])
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        world.indexer.look()
+        most = 0
+        while await world.indexer.embed(10):
+            files = list((world.state / "segments").glob("*/vectors-*/*.parquet"))
+            most = max(most, len(files))
+        assert most <= missing.TOGETHER + 2
+        assert len(files) == 1
+        await world.server.refresh()
+        assert len(await world.hits(query="text number", mode="meaning", limit=100)) == 40
 
 
 async def test_another_model_has_vectors_of_its_own(tmp_path: Path) -> None:
