@@ -1,8 +1,8 @@
 """The graph over all vectors of one owner, made where there are many, and kept on disk.
 
-A folder holds `graph.usearch`, `vectors.npy` (the vectors themselves, 16 bits, mapped) and
-`rows.npy` (for each row the number of its segment and its group there). What came since is compared
-one by one, until it is a tenth of the whole; then the graph is made anew.
+A folder holds `graph.usearch`, its `digest`, `vectors.npy` (the vectors, 16 bits, mapped)
+and `rows.npy` (for each row the number of its segment and its group there). What came since is
+compared one by one, until it is a tenth of the whole; then the graph is made anew.
 
 Invariant: a folder of a graph never changes; it is searched through only for segments that are
 still there.
@@ -10,6 +10,7 @@ still there.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import uuid
@@ -56,11 +57,18 @@ def write_graph(folder: Path, parts: Mapping[str, Part]) -> tuple[str, ...]:
         np.save(hidden / "vectors.npy", vectors, allow_pickle=False)
         np.save(hidden / "rows.npy", rows, allow_pickle=False)
         graph_of(vectors).save(str(hidden / "graph.usearch"))
+        (hidden / "digest").write_text(_digest(hidden))
         os.rename(hidden, folder)
     except BaseException:
         shutil.rmtree(hidden, ignore_errors=True)
         raise
     return names
+
+
+def _digest(folder: Path) -> str:
+    """Of the graph in a folder: 1 s for a million vectors."""
+    with (folder / "graph.usearch").open("rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()
 
 
 class Graph:
@@ -70,6 +78,9 @@ class Graph:
         self.saved = saved
         self._rows: NDArray[np.int32] = np.load(folder / "rows.npy", allow_pickle=False)
         self._vectors: Half = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
+        # usearch trusts what is in the file, and ends the process where that is something else.
+        if (folder / "digest").read_text(errors="replace") != _digest(folder):
+            raise ValueError(f"{folder}: the graph is not what was written")
         self._graph: Any = open_graph(folder / "graph.usearch")
         rows = self._rows
         if rows.ndim != 2 or not len(rows) == len(self._vectors) == len(self._graph):

@@ -78,6 +78,7 @@ class Indexer:
         self._reports: dict[str, tuple[int, dict[str, Any]]] = {}
         """What is shown of each run, and when its report.json was written."""
         self._graphs: dict[str, SavedGraph] = {}
+        self._counts: dict[SavedGraph, dict[str, int]] = {}
         self._graphed: dict[str, frozenset[tuple[str, int]]] = {}
         """What the graphs were last made of: how much each segment had."""
         self._leftovers = Leftovers(state, clock)
@@ -113,16 +114,14 @@ class Indexer:
                 self._skip(run, f"it cannot be read: {type(error).__name__}")
         for gone in self._runs.keys() - found.keys():
             del self._runs[gone]
-        if self._working is not None and not self._has(self._working[0]):
-            self._working = None
+        if self._working is not None:
+            known = {run.segment for run in self._runs.values()}
+            self._working = self._working if self._working[0] in known else None
         self.publish()
         self._leftovers.sweep(
             {run.segment for run in self._runs.values()},
             {graph.folder for graph in self._catalog.graphs},
         )
-
-    def _has(self, segment: str) -> bool:
-        return any(run.segment == segment for run in self._runs.values())
 
     def _skip(self, run: RunFolder, reason: str) -> None:
         """Tell why a run is not searched. One that is made again is, until then, as it was."""
@@ -157,7 +156,7 @@ class Indexer:
             covered: dict[str, int] = {}
             if graph is not None:
                 try:
-                    covered = Graph(self._state / "graphs" / graph.folder, graph).covered
+                    covered = self._covered(graph)
                 except READ_ERRORS as error:
                     _LOG.warning("a graph is damaged, and is made anew: %s", error)
                     with self._lock:
@@ -274,6 +273,12 @@ class Indexer:
         folder = folder_of(self._state / "segments" / run.segment, self._encoder.model)
         names, groups, _ = sound_parts(folder, run.texts)
         return replace(run, parts=tuple(names), embedded=len(groups))
+
+    def _covered(self, graph: SavedGraph) -> dict[str, int]:
+        """How many vectors of each segment a graph has. Raises one of READ_ERRORS."""
+        if graph not in self._counts:
+            self._counts[graph] = Graph(self._state / "graphs" / graph.folder, graph).covered
+        return self._counts[graph]
 
     def _make_graph(self, owner: str, runs: dict[str, IndexedRun]) -> SavedGraph | None:
         parts: dict[str, Part] = {}
