@@ -27,6 +27,7 @@ from serve.gateway.names import Names
 from serve.gateway.paths import absolute
 from serve.gateway.settings import GatewaySettings
 from serve.gateway.terms import terms_of
+from serve.search.settings import EVERYBODY, SearchSettings
 
 if TYPE_CHECKING:
     from job.commands.serve_cluster import Where
@@ -96,7 +97,11 @@ def serve_gateway(
     with running(settings, host, port, count, fast) as where:
         for line in _lines(settings, where, keyless):
             print(line, flush=True)
-        for warning in _warnings(where.host, where.port, keyless, fast):
+        warnings = [
+            *_warnings(where.host, where.port, keyless, fast),
+            *search_warnings(settings.search, keyless),
+        ]
+        for warning in warnings:
             print(f"fupan: warning: {warning}", file=sys.stderr, flush=True)
         try:
             for line in where.models.loading():
@@ -189,14 +194,33 @@ def _warnings(host: str, port: int, keyless: bool, fast: bool) -> list[str]:
     return found
 
 
+def search_warnings(search: SearchSettings | None, keyless: bool) -> list[str]:
+    """Why somebody may look for runs in vain."""
+    found = []
+    for entry in search.runs if search else ():
+        if not Path(entry.path).is_dir():
+            found.append(
+                f"search.runs: there is no folder {entry.path} on this machine; what runs leave "
+                "there is found as soon as there is one"
+            )
+        if keyless and entry.owner != EVERYBODY:
+            found.append(
+                f"search.runs: {entry.path} is of tenant {entry.owner}, and no API keys are set "
+                "up, so nobody sees its runs. Leave the tenant out, or see docs/keys.md"
+            )
+    return found
+
+
 def _first(count: int | None) -> str:
     """What is done before the end, where `count` requests are in flight; None: nobody knows."""
     if count is None:
         return "requests in flight are answered first"
     if count == 0:
         return "no request is in flight"
-    number = "1 request that is" if count == 1 else f"{count:,} requests that are"
-    return f"the {number} in flight get their answers first; Ctrl-C again ends at once"
+    one = count == 1
+    number = "1 request that is" if one else f"{count:,} requests that are"
+    gets = "gets its answer" if one else "get their answers"
+    return f"the {number} in flight {gets} first; Ctrl-C again ends at once"
 
 
 def _lines(settings: GatewaySettings, where: Where, keyless: bool) -> list[str]:

@@ -287,5 +287,6 @@ async def _refuse(request: Request, error: Exception) -> Response:
         return Response(status_code=204, headers=headers)
     kind = WrongMethod if other_method else UnknownUrl
     where = f"{request.method} {request.url.path}"[:_SHOWN]
-    refused = kind(f"Invalid URL ({where}): GET /openapi.json lists what there is.")
+    what = "That path has other methods" if other_method else "Invalid URL"
+    refused = kind(f"{what} ({where}): GET /openapi.json lists what there is.")
     return Response(refused.json(), refused.status, headers, media_type="application/json")

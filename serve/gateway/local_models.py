@@ -84,7 +84,7 @@ class LocalModels:
             return
         refused = Refused(f"{target} was asked for {call.endpoint}", 400)
         does = "writes: ask it at /v1/chat/completions" if writes else "gives vectors"
-        refused.said = f"The model {target} {does}, and was asked at /v1/{call.endpoint}."
+        refused.said = f"The model {target} {does}. It is not to be asked at /v1/{call.endpoint}."
         refused.param, refused.code = "model", "model_not_supported"
         raise refused
 

@@ -30,10 +30,10 @@ def refused(said: str, param: str | None = None, code: str | None = None) -> Ref
 
 def overflow(context: int, prompt: int, output: int | None) -> ContextOverflow:
     """The 400 for what does not fit into `context` tokens. `output`: tokens asked for, if said."""
-    asked = f"and {output} of the answer " if output is not None else ""
+    asked = f", and {output} more are asked for" if output is not None else ""
     said = (
-        f"This model's context is {context} tokens: the messages are at least {prompt} {asked}"
-        "and do not fit. Shorten the messages" + (" or max_tokens." if output else ".")
+        f"This model's context is {context} tokens. The messages have {prompt} or more{asked}: "
+        "that does not fit. Shorten the messages" + (" or max_tokens." if output else ".")
     )
     error = ContextOverflow(said, 400)
     error.said, error.param, error.code = said, "messages", "context_length_exceeded"

@@ -147,6 +147,14 @@ def test_links_on_the_page_lead_somewhere(hostile: Path) -> None:
         assert (attributes["href"] or "")[1:] in ids
 
 
+def test_what_was_praised_has_a_place_of_its_own_on_the_page(tmp_path: Path) -> None:
+    kind = issue(theme="t-kind", severity="info")
+    praised = Result(record(1, kind="feedback"), "answered", "positive", (kind,))
+    out = write_run(tmp_path / "out", [problem(0), praised], [theme(), theme("t-kind")])
+    write_report(Place.of(out))
+    assert [tag for tag, each in page_of(out).elements if each.get("id") == "t-kind"] == ["div"]
+
+
 def test_hostile_markdown_makes_no_markup(hostile: Path) -> None:
     text = (hostile / "report.md").read_text("utf-8")
     tokens = list(_flat(MarkdownIt("commonmark").enable("table").parse(text)))

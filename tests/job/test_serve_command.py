@@ -10,6 +10,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from job import cli
+from job.commands.serve_command import search_warnings
+from serve.search.settings import SearchSettings
 
 Serve = Callable[..., Result]
 LOCAL = "providers: {main: {base_url: 'http://127.0.0.1:9/v1', models: [small]}}\n"
@@ -79,3 +81,14 @@ def test_a_cluster_that_is_joined_chooses_its_own_ingress(
         ended = serve(LOCAL, "--fast")
     assert ended.exit_code == 2
     assert "environment of its nodes" in ended.stderr
+
+
+def test_who_will_find_no_runs_is_warned(tmp_path: Path) -> None:
+    there, nowhere = str(tmp_path), str(tmp_path / "nowhere")
+    search = SearchSettings.model_validate(
+        {"runs": [{"path": there}, {"path": there, "tenant": "team-a"}, {"path": nowhere}]}
+    )
+    assert [nowhere in said for said in search_warnings(search, keyless=False)] == [True]
+    told = search_warnings(search, keyless=True)
+    assert ["team-a" in said for said in told] == [True, False]
+    assert search_warnings(None, keyless=True) == []
