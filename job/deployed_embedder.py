@@ -17,7 +17,7 @@ from ray.util import list_named_actors
 
 from serve.ask.errors import ContextOverflow, RateLimited, Refused, TimedOut, Unavailable
 from serve.embedding.answer import read_answer
-from serve.models.contract import ModelCalls
+from serve.models.contract import ModelAnswers
 from serve.models.errors import ModelLost, ModelNotLoaded
 
 TEXTS = 64
@@ -41,7 +41,7 @@ Found = dict[str, NDArray[np.float32]]
 class DeployedEmbedder:
     """A model of a deployment of this cluster. Not for several threads."""
 
-    def __init__(self, name: str, calls: ModelCalls, loaded: Callable[[], bool]) -> None:
+    def __init__(self, name: str, calls: ModelAnswers, loaded: Callable[[], bool]) -> None:
         """`name`: in the section `models`; `loaded`: whether a replica has it in memory now."""
         self._name = name
         self._calls = calls

@@ -68,7 +68,7 @@ class GeneratorHost:
 
 
 class ActorCalls:
-    """`ModelCalls` of a run's own actor."""
+    """`ModelAnswers` of a run's own actor."""
 
     def __init__(self, actor: Any) -> None:
         self._actor = actor
@@ -76,7 +76,7 @@ class ActorCalls:
     async def answer(
         self, model: str, endpoint: str, body: Mapping[str, Any], seconds: float
     ) -> bytes:
-        """See `ModelCalls.answer`."""
+        """See `ModelAnswers.answer`."""
         call = self._actor.answer.remote(endpoint, body, seconds)
         try:
             async with asyncio.timeout(seconds + GRACE_SECONDS):
@@ -96,7 +96,3 @@ class ActorCalls:
         if isinstance(answer, AskError):
             raise answer
         return answer
-
-    def stream(self, model: str, endpoint: str, body: Mapping[str, Any], seconds: float) -> Any:
-        """A run reads whole answers."""
-        raise NotImplementedError("a run reads whole answers")

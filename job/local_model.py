@@ -25,7 +25,7 @@ from serve.ask.contract import Model, Reply
 from serve.ask.limiter_server import NAMESPACE
 from serve.ask.settings import Provider
 from serve.ask.wire import usage_of
-from serve.models.contract import ModelCalls
+from serve.models.contract import ModelAnswers
 from serve.models.placement import place
 from serve.models.settings import LOCAL, GeneratorSettings
 
@@ -79,13 +79,13 @@ class LocalProvider(Provider):
 class LocalModel:
     """Implements `serve.ask.contract.Model`."""
 
-    def __init__(self, provider: LocalProvider, calls: ModelCalls | None = None) -> None:
+    def __init__(self, provider: LocalProvider, calls: ModelAnswers | None = None) -> None:
         """`calls`: of whom it is asked; None: whoever answers for it in this cluster."""
         self._provider = provider
         self._given = calls
 
     @cached_property
-    def _calls(self) -> ModelCalls:
+    def _calls(self) -> ModelAnswers:
         if self._given is not None:
             return self._given
         try:

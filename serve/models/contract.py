@@ -49,7 +49,7 @@ class ModelServer(Protocol):
         ...
 
 
-class ModelCalls(Protocol):
+class ModelAnswers(Protocol):
     """The models of one process or cluster, by the names of `models`."""
 
     async def answer(
@@ -57,6 +57,10 @@ class ModelCalls(Protocol):
     ) -> bytes:
         """See `ModelServer.answer`. Raises AskError."""
         ...
+
+
+class ModelCalls(ModelAnswers, Protocol):
+    """The same, with answers in parts."""
 
     def stream(
         self, model: str, endpoint: str, body: Mapping[str, Any], seconds: float

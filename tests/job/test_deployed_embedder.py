@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, repeat
 from typing import Any
 
@@ -25,7 +25,7 @@ from tests.serve.embedding_world import FakeEngine, server, vector_of
 
 
 class Calls:
-    """Implements `ModelCalls` by a server of a FakeEngine. `wrong`: what the next calls end with
+    """Implements `ModelAnswers` by a server of a FakeEngine. `wrong`: what the next calls end with
     instead."""
 
     def __init__(self, engine: FakeEngine, wrong: list[AskError]) -> None:
@@ -36,16 +36,12 @@ class Calls:
     async def answer(
         self, model: str, endpoint: str, body: Mapping[str, Any], seconds: float
     ) -> bytes:
-        """See `ModelCalls`."""
+        """See `ModelAnswers`."""
         self.sizes.append(len(body["input"]))
         if self.wrong:
             raise self.wrong.pop(0)
         async with server(self.engine) as of:
             return await of.answer(endpoint, body, seconds)
-
-    def stream(self, *_: Any) -> AsyncGenerator[bytes]:
-        """Vectors are not streamed."""
-        raise NotImplementedError
 
 
 @pytest.fixture(autouse=True)

@@ -172,7 +172,7 @@ async def test_an_answer_of_the_model_is_a_reply(tmp_path: Path) -> None:
             usage = {"prompt_tokens": 7, "completion_tokens": 3}
             return orjson.dumps({"choices": [choice], "model": model, "usage": usage})
 
-    model = LocalModel(_resolved(tmp_path, MODELS, provider="local"), Calls())  # type: ignore[arg-type]
+    model = LocalModel(_resolved(tmp_path, MODELS, provider="local"), Calls())
     reply, headers = await model.complete({"model": "first", "messages": []}, 1.0)
     assert (reply.text, reply.finish_reason, reply.model, headers) == ("{}", "length", "first", {})
     assert (reply.usage.tokens_in, reply.usage.tokens_out) == (7, 3)
