@@ -154,13 +154,12 @@ class _Endpoint:
         raise NotImplementedError
 
 
-class _Asked(_Endpoint):
-    """What a provider is asked for."""
+class _Observed(_Endpoint):
+    """What is measured, under a name."""
 
-    def __init__(self, gateway: Gateway, name: str, ask: _Ask) -> None:
+    def __init__(self, gateway: Gateway, name: str) -> None:
         super().__init__(gateway)
         self._name = name
-        self._ask = ask
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = Client(scope, receive, send, self._gateway.clock())
@@ -168,6 +167,14 @@ class _Asked(_Endpoint):
             await self.serve(client, scope)
         finally:
             self._gateway.observe(self._name, client)
+
+
+class _Asked(_Observed):
+    """What a provider is asked for, or the search."""
+
+    def __init__(self, gateway: Gateway, name: str, ask: _Ask) -> None:
+        super().__init__(gateway, name)
+        self._ask = ask
 
     async def answer(self, client: Client, scope: Scope) -> None:
         with self._gateway.visit() as visit:
@@ -194,11 +201,11 @@ class _Told(_Endpoint):
         await client.send(200, self._tell(client, scope["path_params"]), [JSON])
 
 
-class _Reported(_Endpoint):
+class _Reported(_Observed):
     """What runs have left."""
 
     def __init__(self, gateway: Gateway, searching: Searching) -> None:
-        super().__init__(gateway)
+        super().__init__(gateway, "reports")
         self._searching = searching
 
     async def answer(self, client: Client, scope: Scope) -> None:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from typing import Any
 
-from serve.gateway.contract import Answered, Call, Stream
+from serve.gateway.contract import Answered, Call, Caller, Stream
 from serve.gateway.errors import GatewayError
 from serve.gateway.request import headers_of, request_id
 
@@ -51,8 +51,9 @@ class ClientGone(Exception):
 
 class Client:
     """Who sent one request. `since`: when it arrived, in the seconds of the gateway's clock; `id`:
-    the request's; `call`: what it asks for, once that is understood; `about`: its answer, once
-    there is one; `status`: what was answered, None: nothing yet."""
+    the request's; `caller`: whose it is, once its key is known; `call`: what it asks a model for,
+    once that is understood; `about`: its answer, once there is one; `status`: what was answered,
+    None: nothing yet."""
 
     def __init__(
         self, scope: Mapping[str, Any], receive: Receive, send: Send, since: float
@@ -60,6 +61,7 @@ class Client:
         self.since = since
         self.headers = headers_of(scope["headers"])
         self.id = request_id(self.headers.get("x-request-id"))
+        self.caller: Caller | None = None
         self.call: Call | None = None
         self.about = Answered()
         self.status: int | None = None

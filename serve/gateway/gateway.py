@@ -127,13 +127,23 @@ class Gateway:
         timeout = self.settings.serve.timeout if client.call is None else client.call.timeout
         return client.since + timeout - self.clock()
 
+    def since(self, client: Client) -> float:
+        """Seconds since its request arrived."""
+        return self.clock() - client.since
+
     def observe(self, endpoint: str, client: Client) -> None:
         """A request is over: measure it."""
         if self.metrics is not None:
             status = client.status or CLIENT_LEFT
-            seconds = self.clock() - client.since
+            seconds = self.since(client)
             self.metrics.observe(
-                endpoint, status, client.call, client.about, seconds, client.headers
+                endpoint,
+                status,
+                client.call,
+                client.about,
+                seconds,
+                client.headers,
+                client.caller,
             )
 
     async def chat(self, client: Client, visit: Visit) -> Answer:
@@ -210,7 +220,9 @@ class Gateway:
         """Whose key a client sends; None where none are set up. Raises NotAuthorized, Forbidden."""
         if self._keys.open:
             check_page(client.headers, self.settings.serve.host)
-        return self._keys.record(client.headers.get("authorization"))
+        key = self._keys.record(client.headers.get("authorization"))
+        client.caller = _caller_of(key)
+        return key
 
     def _targets(self, name: str) -> tuple[Target, ...]:
         """Whom `name` stands for; nobody where the text of a request decides it."""
@@ -238,7 +250,7 @@ class Gateway:
         client.call = Call(
             endpoint=endpoint,
             body=body,
-            caller=NOBODY if key is None else Caller(key.name, key.tenant),
+            caller=_caller_of(key),
             request_id=client.id,
             name=name,
             stream=endpoint == "chat/completions" and body.get("stream") is True,
@@ -256,3 +268,7 @@ class Gateway:
 
     async def _live(self, call: Call) -> Answer:
         return await self._asking.ask(call, None, self.clock())
+
+
+def _caller_of(key: KeyRecord | None) -> Caller:
+    return NOBODY if key is None else Caller(key.name, key.tenant)

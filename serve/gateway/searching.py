@@ -16,7 +16,7 @@ from serve.ask.errors import Misconfigured
 from serve.gateway.admission import Visit
 from serve.gateway.charge import Charge
 from serve.gateway.client import JSON, Client
-from serve.gateway.contract import Answered, Whole
+from serve.gateway.contract import Whole
 from serve.gateway.errors import (
     BadRequest,
     Forbidden,
@@ -27,7 +27,13 @@ from serve.gateway.errors import (
 from serve.gateway.keys import KeyRecord
 from serve.gateway.meter import Meter
 from serve.search.contract import Piece, Search
-from serve.search.errors import BadQuery, NoSuchReport, SearchDown, SearchError
+from serve.search.errors import (
+    AmbiguousReport,
+    BadQuery,
+    NoSuchReport,
+    SearchDown,
+    SearchError,
+)
 from serve.search.reports import PAGE
 from serve.search.runs import owners_of
 from serve.search.settings import SearchSettings
@@ -52,6 +58,10 @@ class Door(Protocol):
         """Of its time."""
         ...
 
+    def since(self, client: Client) -> float:
+        """Seconds since it arrived."""
+        ...
+
 
 class Searching:
     """The search for those whose keys may ask it."""
@@ -65,16 +75,17 @@ class Searching:
         """`POST /v1/search`. Raises GatewayError."""
         key = self._key(client)
         body = await self._door.read(client, visit)
-        about = Answered()
         charge = None
         if key is not None and key.limited:
             worst = None if key.max_spend is None else FREE
-            charge = Charge(self._meter, key, about, 0, worst)
+            charge = Charge(self._meter, key, client.about, 0, worst)
             await charge.begin()
         failed: BaseException | None = None
         try:
-            seconds = self._door.seconds_left(client)
-            return Whole(await self._search.search(_tenant(key), body, seconds), about)
+            seconds = self._asking(client)
+            found = await self._search.search(_tenant(key), body, seconds)
+            self._told(client)
+            return Whole(found, client.about)
         except SearchError as error:
             failed = gateway_error(error)
             raise failed from error
@@ -89,18 +100,20 @@ class Searching:
         """Send the list of runs. Raises GatewayError."""
         tenant = _tenant(self._key(client))
         try:
-            body = await self._search.reports(tenant, self._door.seconds_left(client))
+            body = await self._search.reports(tenant, self._asking(client))
         except SearchError as error:
             raise gateway_error(error) from error
+        self._told(client)
         await client.send(200, body, [JSON])
 
     async def file(self, client: Client, run: str, name: str | None) -> None:
         """Send the page of a run, or one of its files. Raises GatewayError."""
         tenant, name = _tenant(self._key(client)), name or PAGE
-        seconds = self._door.seconds_left(client)
+        seconds = self._asking(client)
         try:
             told = orjson.loads(await self._search.file(tenant, run, name, seconds))
-            pieces = self._pieces(tenant, run, name, told, seconds)
+            self._told(client)
+            pieces = self._pieces(client, tenant, name, told, seconds)
             headers = [(each.encode(), value.encode()) for each, value in told["headers"].items()]
             # Where the first piece cannot be had, that can still be told.
             first = await anext(pieces, b"")
@@ -109,17 +122,28 @@ class Searching:
             raise gateway_error(error) from error
 
     async def _pieces(
-        self, tenant: str, run: str, name: str, told: dict[str, Any], seconds: float
+        self, client: Client, tenant: str, name: str, told: dict[str, Any], seconds: float
     ) -> AsyncGenerator[bytes]:
-        """What is in a file, a piece at a time. `seconds`: for each of them."""
+        """What is in a file, a piece at a time, of the run that was `told` of: another one may have
+        its name by now. `seconds`: for each of them."""
         offset = 0
         while offset < told["size"]:
             wanted = Piece(offset, told["size"] - offset, told["state"])
-            piece = await self._search.piece(tenant, run, name, wanted, seconds)
+            piece = await self._search.piece(tenant, told["run"], name, wanted, seconds)
             if not piece:
                 raise SearchDown(f"The file {name!r} of this run ended early: ask again.")
+            self._told(client)
             yield piece
             offset += len(piece)
+
+    def _asking(self, client: Client) -> float:
+        """Note that the search is asked now; the seconds that are left."""
+        client.about.attempts, client.about.sent = 1, self._door.since(client)
+        return self._door.seconds_left(client)
+
+    def _told(self, client: Client) -> None:
+        """Note that what was asked for has come, all or another part of it."""
+        client.about.last_byte = self._door.since(client)
 
     def _key(self, client: Client) -> KeyRecord | None:
         """The key of a client. Raises NotAuthorized and Forbidden."""
@@ -138,6 +162,8 @@ def gateway_error(error: SearchError) -> GatewayError:
         return BadRequest(error.message, param=error.param, code="invalid_query")
     if isinstance(error, NoSuchReport):
         return UnknownReport(error.message)
+    if isinstance(error, AmbiguousReport):
+        return BadRequest(error.message, param=error.param, code="report_ambiguous")
     return SearchUnavailable(error.message, retry_after=2)
 
 

@@ -49,8 +49,8 @@ SECONDS = Family(
 )
 GATEWAY = Family(
     "fupan_gateway_seconds",
-    "From arrival until a provider was asked, or a kept answer was sent, without waiting for a "
-    "turn or a permit. Requests that were asked once.",
+    "From arrival until a provider (or the search) was asked, or a kept answer was sent, without "
+    "waiting for a turn or a permit. Requests that were asked once.",
     "histogram",
     ("endpoint",),
     OWN_SECONDS,
@@ -64,7 +64,7 @@ QUEUE = Family(
 )
 SERIALISE = Family(
     "fupan_serialise_seconds",
-    "From the provider's last byte to ours.",
+    "From the last byte of the provider (or the search) to ours.",
     "histogram",
     ("endpoint",),
     OWN_SECONDS,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from serve.ask.contract import Usage
-from serve.gateway.contract import Answered, Call, Target
+from serve.gateway.contract import Answered, Call, Caller, Target
 from serve.gateway.settings import GatewaySettings
 from serve.gateway.terms import terms_of
 from serve.metrics import families
@@ -105,21 +105,25 @@ class Metrics:
         about: Answered,
         seconds: float,
         headers: Mapping[str, str] | None = None,
+        caller: Caller | None = None,
     ) -> None:
-        """A request is over. `endpoint`: one of ours; `status`: what was answered; `call`: what was
-        asked, None where that was not understood; `seconds`: the whole of it; `headers`: of the
-        request, in lower case, for who it is a part of (`traceparent`)."""
+        """A request is over. `endpoint`: one of ours; `status`: what was answered; `call`: what a
+        model was asked, None where none is or that was not understood; `seconds`: the whole of it;
+        `headers`: of the request, in lower case, for who it is a part of (`traceparent`);
+        `caller`: who asked, where there is no `call` to tell it and it is known."""
         cells = self._endpoints.get((endpoint, status)) or self._endpoint(endpoint, status)
         cells.requests.value += 1
         cells.seconds.observe(seconds)
-        if call is not None:
-            tenant = self._tenant(call.caller.tenant)
+        asking = caller if call is None else call.caller
+        if asking is not None:
+            tenant = self._tenant(asking.tenant)
             self._count(families.TENANT_REQUESTS, tenant, str(status))
-            self._count(families.CACHE, endpoint, about.cache)
             if status == OK:
-                self._answered(cells, call, about, seconds)
-            if about.attempts and about.usage is not None:
-                self._used(tenant, about, about.usage)
+                _timed(cells, about, seconds)
+            if call is not None:
+                self._called(endpoint, status, call, about)
+                if about.attempts and about.usage is not None:
+                    self._used(tenant, about, about.usage)
         if self._spans is not None:
             self._spans.record(endpoint, status, call, about, seconds, headers or {})
 
@@ -138,21 +142,19 @@ class Metrics:
         # Of twenty replicas it takes a tenth of a second, in which requests go on.
         return await asyncio.to_thread(render, found)
 
-    def _answered(self, cells: _Endpoint, call: Call, about: Answered, seconds: float) -> None:
+    def _called(self, endpoint: str, status: int, call: Call, about: Answered) -> None:
+        """A model was asked, or its kept answer given."""
+        self._count(families.CACHE, endpoint, about.cache)
+        if status != OK:
+            return
         if about.finish_reason is not None:
             task = call.task.name if call.task else NO_TASK
             self._count(families.TASKS, task)
             if about.finish_reason == "length":
                 self._count(families.CUT, task)
-        cells.queue.observe(about.queued)
         sent, first, last = about.sent, about.first_byte, about.last_byte
-        if about.attempts == 0:
-            cells.gateway.observe(seconds)
-        elif about.attempts == 1 and sent is not None:
-            cells.gateway.observe(sent - about.queued)
         if about.attempts == 0 or first is None or last is None or sent is None:
             return
-        cells.serialise.observe(seconds - last)
         model = self._models.get(about.target or _NOBODY, self._other)
         model.first_byte.observe(first - sent)
         model.last_byte.observe(last - sent)
@@ -226,6 +228,17 @@ class Metrics:
 
     async def _exchange(self, shared: Shared, own: Snapshot) -> Mapping[str, Snapshot]:
         return await asyncio.wait_for(shared.exchange(self._replica, own), EXCHANGE_SECONDS)
+
+
+def _timed(cells: _Endpoint, about: Answered, seconds: float) -> None:
+    """Where the time of an answer went."""
+    cells.queue.observe(about.queued)
+    if about.attempts == 0:
+        cells.gateway.observe(seconds)
+    elif about.attempts == 1 and about.sent is not None:
+        cells.gateway.observe(about.sent - about.queued)
+    if about.attempts and about.sent is not None and about.last_byte is not None:
+        cells.serialise.observe(seconds - about.last_byte)
 
 
 _NOBODY = Target(OTHER, OTHER)

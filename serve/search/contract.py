@@ -29,11 +29,12 @@ class Search(Protocol):
         ...
 
     async def file(self, tenant: str, run: str, name: str, seconds: float) -> bytes:
-        """About a file of a run, as JSON: `headers`, its `size`, and `state`, which differs where
-        what is in it may. Raises NoSuchReport, SearchDown."""
+        """About a file of a run, by the id or the name of that, as JSON: the id of the `run`,
+        `headers`, its `size`, and `state`, which differs where what is in it may. Raises
+        NoSuchReport, AmbiguousReport, SearchDown."""
         ...
 
     async def piece(self, tenant: str, run: str, name: str, piece: Piece, seconds: float) -> bytes:
-        """Bytes of a file of a run. Raises NoSuchReport where it is not the same any more, and
-        SearchDown."""
+        """Bytes of a file of a run. Raises NoSuchReport where it is not the same any more,
+        AmbiguousReport, and SearchDown."""
         ...

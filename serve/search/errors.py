@@ -3,6 +3,7 @@
     SearchError               what, and what to do now; safe to show to whoever asks
      +- BadQuery              the query makes no sense; `param` names the field
      +- NoSuchReport          no run of the tenant has this name, or the run has no such file
+     +- AmbiguousReport       several runs of the tenant have this name
      +- SearchDown            nobody answers now: try again
      +- NoMeaning             the embedding model gives no vector, and only meaning was asked for
      `- DamagedRun            a run's folder cannot be read: it is skipped, and named
@@ -32,6 +33,10 @@ class BadQuery(SearchError):
 
 class NoSuchReport(SearchError):
     """There is no such run, or no such file of it."""
+
+
+class AmbiguousReport(SearchError):
+    """Several runs have the name that was asked for."""
 
 
 class NoMeaning(SearchError):

@@ -23,7 +23,7 @@ from serve.search.answers import shown
 from serve.search.catalog import FILE, Catalog, SkippedRun
 from serve.search.contract import Piece
 from serve.search.embedding import NOT_NOW, Encoder
-from serve.search.errors import NoMeaning, NoSuchReport
+from serve.search.errors import AmbiguousReport, NoMeaning, NoSuchReport
 from serve.search.query import Query, read_query
 from serve.search.reports import FILES, file_state, headers_of, read_piece
 from serve.search.runs import RunFolder
@@ -36,6 +36,8 @@ LOOK_SECONDS = 1.0
 """Between two looks whether there is a newer index."""
 MEANING_SHARE = 0.5
 """Of a query's time, that its vector may take; then its words alone are searched."""
+MOST_TOLD = 5
+"""Ids in an error."""
 RECENT = 256
 """Queries whose vectors are remembered."""
 _LOG = logging.getLogger(__name__)
@@ -135,22 +137,37 @@ class SearchServer:
         return orjson.dumps({"object": "list", "data": data, "skipped": skipped})
 
     async def file(self, tenant: str, run: str, name: str, seconds: float = 0) -> bytes:
-        """See `Search.file`. Raises NoSuchReport."""
+        """See `Search.file`. Raises NoSuchReport and AmbiguousReport."""
         folder = self._run(tenant, run)
         size, state = await asyncio.to_thread(file_state, folder, name)
         headers = {**headers_of(name), "content-length": str(size)}
-        return orjson.dumps({"headers": headers, "size": size, "state": state})
+        told = {"run": folder.id, "headers": headers, "size": size, "state": state}
+        return orjson.dumps(told)
 
     async def piece(
         self, tenant: str, run: str, name: str, piece: Piece, seconds: float = 0
     ) -> bytes:
-        """See `Search.piece`. Raises NoSuchReport."""
+        """See `Search.piece`. Raises NoSuchReport and AmbiguousReport."""
         return await asyncio.to_thread(read_piece, self._run(tenant, run), name, Piece(*piece))
 
     def _run(self, tenant: str, run: str) -> RunFolder:
-        for known in self._snapshot.runs_of(tenant):
-            if known.run.id == run:
-                return known.run
+        """The run of this id, else the only one of this name. Raises NoSuchReport and
+        AmbiguousReport."""
+        known = [each.run for each in self._snapshot.runs_of(tenant)]
+        for found in (
+            [each for each in known if each.id == run],
+            [each for each in known if each.name == run],
+        ):
+            if len(found) > 1:
+                ids = ", ".join(each.id for each in found[:MOST_TOLD])
+                more = ", ..." if len(found) > MOST_TOLD else ""
+                raise AmbiguousReport(
+                    f"{len(found)} runs have the name {run[:60]!r}: ask for one by its id ({ids}"
+                    f"{more}).",
+                    "run",
+                )
+            if found:
+                return found[0]
         raise NoSuchReport(f"There is no run {run[:60]!r} here: GET /v1/reports lists them.")
 
     def check_health(self) -> None:

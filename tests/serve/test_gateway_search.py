@@ -24,6 +24,7 @@ from serve.search.server import SearchServer
 from serve.search.settings import RunsSettings
 from tests.serve.gateway_world import World, gateway_world, provider_at
 from tests.serve.search_world import WordVectors, leave_run, record
+from tests.serve.test_metrics import parsed, value
 
 KEYS = {name: new_key() for name in ("a", "b", "narrow", "slow")}
 NOWHERE = {"main": "http://127.0.0.1:9/v1"}
@@ -117,7 +118,7 @@ def test_reports_are_listed_and_sent_to_their_tenant_alone(world: World) -> None
 @pytest.mark.parametrize(
     "path",
     [
-        "/v1/reports/../reports/day",
+        "/v1/reports/../reports/../b/day",
         "/v1/reports/%2e%2e%2f%2e%2e%2fetc/passwd",
         "/v1/reports/RUN/..%2f..%2fb%2fday%2freport.html",
         "/v1/reports/RUN/%2e%2e/%2e%2e/etc/passwd",
@@ -134,6 +135,53 @@ def test_no_path_leads_out_of_a_run(world: World, path: str) -> None:
     refused = httpx.get(target, headers={"authorization": f"Bearer {KEYS['a']}"})
     assert refused.status_code == 404
     assert refused.json()["error"]["code"] in ("report_not_found", "unknown_url")
+
+
+def test_a_report_is_had_by_the_name_of_its_run_unless_several_have_it(
+    world: World, folder: Path, tmp_path: Path
+) -> None:
+    assert got(world, "/v1/reports/day", "a").text == "<b>page"
+    assert got(world, "/v1/reports/day/report.json", "b").json()["headline"]
+    server = indexed(folder, tmp_path, a=None, b=None)
+    with gateway_world(NOWHERE, build=with_search(server)) as open_world:
+        refused = httpx.get(f"{open_world.base_url}/reports/day")
+        error = refused.json()["error"]
+        assert (refused.status_code, error["code"]) == (400, "report_ambiguous")
+        assert error["param"] == "run"
+        for run in httpx.get(f"{open_world.base_url}/reports").json()["data"]:
+            assert run["id"] in error["message"]
+            assert httpx.get(f"{open_world.url}{run['report']}").status_code == 200
+
+
+def test_searches_and_reports_are_measured_as_all_else_is(folder: Path, tmp_path: Path) -> None:
+    server = indexed(folder, tmp_path, a=None)
+    with gateway_world(NOWHERE, build=with_search(server)) as world:
+        asked_for = {"/search": {"query": "refund"}, "/analyze": {"text": 7}}
+        for path, body in asked_for.items():
+            httpx.post(f"{world.base_url}{path}", json=body)
+        httpx.post(f"{world.base_url}/search", json={"query": ""})
+        for path in ("/reports", "/reports/day", "/reports/day/report.json", "/reports/none"):
+            httpx.get(f"{world.base_url}{path}")
+        found = parsed(httpx.get(f"{world.url}/metrics").content)
+    for endpoint, counts in {
+        "search": {"200": 1, "400": 1},
+        "reports": {"200": 3, "404": 1},
+    }.items():
+        for status, count in counts.items():
+            about = {"endpoint": endpoint, "status": status}
+            assert value(found, "fupan_requests_total", **about) == count
+        every = sum(counts.values())
+        assert value(found, "fupan_request_seconds_count", endpoint=endpoint) == every
+        for name in ("gateway", "queue", "serialise"):
+            name = f"fupan_{name}_seconds"
+            assert value(found, f"{name}_count", endpoint=endpoint) == counts["200"]
+        gateway = value(found, "fupan_gateway_seconds_sum", endpoint=endpoint)
+        assert 0 < gateway < value(found, "fupan_request_seconds_sum", endpoint=endpoint)
+    tenant = {
+        status: value(found, "fupan_tenant_requests_total", tenant="", status=status)
+        for status in ("200", "400", "404")
+    }
+    assert tenant == {"200": 4, "400": 2, "404": 1}
 
 
 def test_who_may_not_ask_is_told_so(world: World) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from serve.search.calls import RaySearch
 from serve.search.contract import Piece
-from serve.search.errors import NoSuchReport, SearchDown
+from serve.search.errors import AmbiguousReport, NoSuchReport, SearchDown
 from serve.search.reports import FILES
 from serve.search.settings import RunsSettings
 from tests.serve.search_world import leave_run, record, search_world
@@ -70,13 +70,34 @@ async def test_no_other_file_is_served(tmp_path: Path, name: str) -> None:
             await world.file(run, name)
 
 
-@pytest.mark.parametrize("run", ["day", "../retro/day", "", "nothing-00000000", "/"])
+@pytest.mark.parametrize("run", ["da", "../retro/day", "", "nothing-00000000", "/"])
 async def test_no_other_run_is_served(tmp_path: Path, run: str) -> None:
     leave_run(tmp_path / "retro" / "day", ROWS)
     async with search_world(tmp_path / "retro", state=tmp_path / "index") as world:
         await world.follow()
         with pytest.raises(NoSuchReport):
             await world.file(run, "report.html")
+
+
+async def test_a_run_is_had_by_its_name_where_only_one_has_it(tmp_path: Path) -> None:
+    for tenant in ("a", "b"):
+        leave_run(tmp_path / tenant / "day", ROWS, page=f"of {tenant}")
+    leave_run(tmp_path / "a" / "again" / "day of rest", ROWS, page="rest")
+    runs = [RunsSettings(path=str(tmp_path / name), tenant=name) for name in ("a", "b")]
+    async with search_world(*runs, state=tmp_path / "index") as world:
+        await world.follow()
+        assert (await world.file("day", "report.html", "a"))[1] == b"of a"
+        assert (await world.file("day of rest", "report.html", "a"))[1] == b"rest"
+        leave_run(tmp_path / "a" / "again" / "day", ROWS, page="again")
+        await world.follow()
+        with pytest.raises(AmbiguousReport, match="2 runs have the name 'day'") as caught:
+            await world.file("day", "report.html", "a")
+        ids = [run["id"] for run in (await world.reports("a"))["data"] if run["name"] == "day"]
+        assert all(id_ in caught.value.message for id_ in ids)
+        pages = {(await world.file(id_, "report.html", "a"))[1] for id_ in ids}
+        assert pages == {b"of a", b"again"}
+        # What another tenant has makes nothing ambiguous.
+        assert (await world.file("day", "report.html", "b"))[1] == b"of b"
 
 
 @pytest.mark.parametrize("what", ["link", "folder", "pipe"])
