@@ -58,6 +58,7 @@ def _texts_of(batches: Sequence[Sequence[int]], texts: Sequence[str]) -> list[li
 
 
 def test_a_named_model_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    for missing in ("torch", "sentence_transformers"):
+        monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(EmbeddingModelError, match="extra `models`"):
         Embedder("some-org/some-model")
