@@ -1,14 +1,16 @@
 """The cluster's own models, for as long as `fupan serve` runs.
 
 Invariant: only applications that it started itself are ever deleted; a model that cannot be loaded
-is said, with the reason, and takes nothing else along.
+is said, with the reason, and takes nothing else along; one that takes long to load is said, too.
 """
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ray import serve as ray_serve
@@ -18,19 +20,33 @@ from job.commands.serve_apps import Wait, runs
 from serve.gateway.settings import GatewaySettings
 from serve.models.app import placement, targets
 from serve.models.calls import APPLICATION
+from serve.models.settings import SMOLLM, Entry, GeneratorSettings
+from serve.models.weights import GGUF, one_line
 
 PAUSE = 0.5
 """Seconds between two looks at how models are doing."""
+SAID_AFTER = 10.0
+"""Seconds after which it is said that a model is still loading; then after twice as many, and so
+on."""
 THERE = "runs in this cluster already, and is left as it is"
+
+Applications = Mapping[str, Any]
+"""Those of Ray Serve, by name."""
+
+
+def _look() -> Applications:
+    found: Applications = ray_serve.status().applications
+    return found
 
 
 @dataclass(frozen=True)
 class OwnModels:
     """`said`: where each entry of `models` runs, by name; `started`: the applications that are
-    ours, by name."""
+    ours, by name; `slow`: what it is that may take long, by name."""
 
     said: dict[str, str]
     started: dict[str, str]
+    slow: dict[str, str] = field(default_factory=dict)
 
     def delete(self) -> None:
         """Begin to end those that were started here."""
@@ -39,20 +55,30 @@ class OwnModels:
 
     def gone(self) -> bool:
         """Whether they have ended."""
-        there = ray_serve.status().applications
+        there = _look()
         return not any(each in there for each in self.started.values())
 
-    def loading(self) -> Iterator[str]:
-        """What becomes of each, in a line, as soon as it is known."""
-        left = dict(self.started)
+    def loading(
+        self,
+        look: Callable[[], Applications] = _look,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> Iterator[str]:
+        """What becomes of each, in a line, as soon as it is known, and that it is not known yet."""
+        left, began, due = dict(self.started), clock(), SAID_AFTER
         while left:
-            applications = ray_serve.status().applications
+            applications = look()
             for name, application in list(left.items()):
                 found = applications.get(application)
                 if found is None or found.status in _SETTLED:
                     del left[name]
                     yield f"{name}: {_outcome(found)}"
-            time.sleep(PAUSE)
+            if clock() - began >= due:
+                for name, application in left.items():
+                    why = _delay(applications[application]) or self.slow.get(name, "")
+                    yield f"{name}: still loading after {due:.0f} s{why}"
+                due *= 2
+            sleep(PAUSE)
 
 
 _SETTLED = (
@@ -80,7 +106,16 @@ def start_models(settings: GatewaySettings, wait: Wait) -> OwnModels:
             wait_for_ingress_deployment_creation=False,
             wait_for_applications_running=False,
         )
-    return OwnModels(said, started)
+    return OwnModels(said, started, {name: _slow(settings.models[name]) for name in started})
+
+
+def _slow(entry: Entry) -> str:
+    """What it is about `entry` that may take long."""
+    generator = entry.generator if isinstance(entry, GeneratorSettings) else ""
+    if generator != SMOLLM and Path(generator).suffix != GGUF:
+        return ""
+    file = "its GGUF file" if generator == SMOLLM else Path(generator).name
+    return f": {file} is converted once, which takes a minute or more"
 
 
 def _outcome(found: Any) -> str:
@@ -88,13 +123,47 @@ def _outcome(found: Any) -> str:
         return "was deleted"
     if found.status == ApplicationStatus.RUNNING:
         return "loaded"
-    told = "".join(each.message for each in found.deployments.values()) or found.message
-    return f"cannot be loaded, and is answered for with 503: {reason_in(told)}"
+    return f"cannot be loaded, and is answered for with 503: {reason_in(_told(found))}"
+
+
+def _told(found: Any) -> str:
+    return "".join(each.message for each in found.deployments.values()) or str(found.message)
+
+
+def _delay(found: Any) -> str:
+    """Why a model is not loaded yet, where Ray Serve knows."""
+    told = _told(found)
+    if _ERROR in told:
+        return f", and it failed at first: {reason_in(told)}"
+    if (needs := told.find(_NEEDS)) >= 0:
+        return f": no node has room for it. {one_line(told[needs:])}"
+    return ""
+
+
+_ERROR, _NEEDS = "Error:\n", "Resources required"
+"""Of what Ray Serve says: what comes before a replica's own error, and before what a replica that
+has no place waits for."""
+_DIED = ("ActorDiedError", "OutOfMemoryError", "ActorUnavailableError")
+_DETAIL = re.compile(r"Worker exit detail: ([^\"]+)")
+"""What Ray knows of the end of a process."""
+_OURS = re.compile(r"^serve\.[\w.]+: ")
+"""The class of an error of our own, whose words say all."""
 
 
 def reason_in(told: str) -> str:
-    """Of what Ray Serve knows of a deployment, the replica's own error: the last line, without the
-    class of the error."""
-    lines = [line.strip() for line in told.splitlines() if line.strip()]
-    kind, _, what = (lines or ["no reason is known"])[-1].partition(": ")
-    return what or kind
+    """Of what Ray Serve knows of a deployment, the replica's own error in one line: what comes
+    behind its traceback."""
+    lines = told.partition(_ERROR)[2].splitlines() or told.splitlines()
+    frames = [place for place, line in enumerate(lines) if line.startswith("  File ")]
+    behind = lines[frames[-1] + 1 :] if frames else lines
+    while behind and (not behind[0].strip() or (frames and behind[0].startswith("    "))):
+        behind = behind[1:]
+    reason = one_line(_OURS.sub("", " ".join(behind)))
+    if any(each in reason for each in _DIED):
+        if detail := _DETAIL.search(reason):
+            reason = detail[1]
+        return (
+            "its process ended while it was loading, most often because the machine has too little "
+            f"memory for it: choose a smaller model, or a larger machine ({reason})"
+        )
+    return reason or "no reason is known; the log of its process may have one"

@@ -70,8 +70,3 @@ class Engine(Protocol):
     def close(self) -> None:
         """Let go of the model's memory: nothing may be asked after that."""
         ...
-
-
-def most_characters(engine: Engine) -> int:
-    """Of a text that is not over-long."""
-    return CHARACTERS_PER_TOKEN * engine.most_tokens

@@ -13,11 +13,17 @@ from typing import Any, Final, Literal, TypeVar
 from serve.ask.errors import AskError, ContextOverflow, Refused
 from serve.ask.tokens import text_of
 from serve.embedder import clean
+from serve.embedding.engine import CHARACTERS_PER_TOKEN
 from serve.gateway.errors import BadRequest
 from serve.gateway.request import check_embeddings
 
 MOST_INPUTS: Final = 2048
 """Of one request, as OpenAI has it."""
+
+PARAMETERS: Final = frozenset(
+    {"model", "input", "dimensions", "encoding_format", "truncate", "user"}
+)
+"""Of a request: OpenAI's, of which `user` changes no answer, and `truncate`."""
 
 Format = Literal["float", "base64"]
 _Error = TypeVar("_Error", bound=AskError)
@@ -25,9 +31,9 @@ _Error = TypeVar("_Error", bound=AskError)
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked for. `texts`: clean, in order, of `most_characters` at most; `dimensions`: of
-    the answer's vectors; `truncate`: the model may read the beginning of an over-long text alone.
-    """
+    """What is asked for. `texts`: clean, in order, of CHARACTERS_PER_TOKEN characters at most for
+    each token that the model reads; `dimensions`: of the answer's vectors; `truncate`: the model
+    may read the beginning of an over-long text alone."""
 
     model: str
     texts: tuple[str, ...]
@@ -36,13 +42,18 @@ class Wanted:
     truncate: bool
 
 
-def read_wanted(body: Mapping[str, Any], dim: int, most_characters: int) -> Wanted:
-    """The request in `body`, for a model of vectors of `dim` numbers. Raises Refused, and
-    ContextOverflow for a text that is longer than `most_characters` and must not be cut."""
+def read_wanted(body: Mapping[str, Any], dim: int, most_tokens: int) -> Wanted:
+    """The request in `body`, for a model of vectors of `dim` numbers that reads `most_tokens` of a
+    text. Raises Refused, and ContextOverflow for a text that has more, as its length tells, and
+    must not be cut."""
     try:
         check_embeddings(body, MOST_INPUTS)
     except BadRequest as error:
         raise refused(error.message, error.param, error.code) from error
+    for name in body:
+        if name not in PARAMETERS:
+            raise refused(f"Unknown parameter: '{name}'.", name, "unknown_parameter")
+    most_characters = CHARACTERS_PER_TOKEN * most_tokens
     truncate = body.get("truncate", False)
     if not isinstance(truncate, bool):
         raise refused("Invalid 'truncate': send true or false.", "truncate", "invalid_type")
@@ -52,10 +63,11 @@ def read_wanted(body: Mapping[str, Any], dim: int, most_characters: int) -> Want
     for place, one in enumerate(inputs):
         name = "input" if inputs is not given else f"input[{place}]"
         if len(one) > most_characters and not truncate:
-            raise over_long(name, f"more than {most_characters} characters or tokens", "")
+            what = "characters" if isinstance(one, str) else "tokens"
+            raise over_long(name, f"{len(one):,} {what}", most_tokens)
         text = _text(one[:most_characters], name)
         if len(text) > most_characters and not truncate:  # of tokens
-            raise over_long(name, f"more than {most_characters} characters", "")
+            raise over_long(name, f"more than {most_characters:,} characters", most_tokens)
         texts.append(clean(text[:most_characters]))
     return Wanted(
         model=body["model"],
@@ -79,12 +91,11 @@ def refused(message: str, param: str | None, code: str | None) -> Refused:
     return _told(Refused(message, 400), param, code)
 
 
-def over_long(name: str, has: str, most: str) -> ContextOverflow:
+def over_long(name: str, has: str, most_tokens: int) -> ContextOverflow:
     """That the text `name` does not fit the model."""
-    limit = f"; this model reads {most}" if most else ""
     message = (
-        f"Invalid '{name}': it has {has}{limit}. Shorten it, or send \"truncate\": true, and its "
-        "beginning is read alone."
+        f"Invalid '{name}': it has {has}; this model reads at most {most_tokens:,} tokens of a "
+        'text. Shorten it, or send "truncate": true, and its beginning is read alone.'
     )
     return _told(ContextOverflow(message, 400), name, "context_length_exceeded")
 

@@ -21,7 +21,6 @@ from serve.batcher import Batcher, Closed, TooLate
 from serve.cache.store import MemoryStore
 from serve.embedder import Embedder
 from serve.embedding.computing import Computing, TextFailed
-from serve.embedding.engine import most_characters
 from serve.embedding.request import Wanted, over_long, read_wanted, refused, size
 from serve.embedding.texts import Flights, Measured, VectorCache, key_of
 from serve.embedding.wire import shortened, written
@@ -64,7 +63,6 @@ class EmbeddingServer:
         engine = self._engine = self._embedder.engine
         self._name, self._dim, self._slots = engine.name, engine.dim, engine.slots
         self._most_tokens = engine.most_tokens
-        self._most_characters = most_characters(engine)
         self._closed = False
         self._queue = settings.queue
         self._counting = 0
@@ -174,7 +172,7 @@ class EmbeddingServer:
 
     def _read(self, body: Mapping[str, Any]) -> tuple[Wanted, list[bytes]]:
         """What is asked for, and the keys of its texts. Raises AskError."""
-        wanted = read_wanted(body, self._dim, self._most_characters)
+        wanted = read_wanted(body, self._dim, self._most_tokens)
         return wanted, [key_of(text) for text in wanted.texts]
 
     async def _measured(self, texts: Mapping[bytes, str]) -> dict[bytes, Measured]:
@@ -203,7 +201,7 @@ class EmbeddingServer:
         most = self._most_tokens
         for place, each in enumerate(tokens):
             if each > most and not wanted.truncate:
-                raise over_long(_name(place, len(tokens)), f"{each} tokens", f"{most} at most")
+                raise over_long(_name(place, len(tokens)), f"{each:,} tokens", most)
 
     def _check_queue(self) -> None:
         """Raises ModelBusy where the queue is full. Those whose texts are counted wait in it."""

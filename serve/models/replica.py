@@ -23,13 +23,13 @@ from serve.metrics.board import EXCHANGE_SECONDS, POST_SECONDS, Shared
 from serve.metrics_actor import RayBoard
 from serve.models.contract import ModelServer
 from serve.models.gpu import gpu_numbers
+from serve.models.load import Loader
 from serve.models.numbers import snapshot
-from serve.models.pool import Load, Pool
+from serve.models.pool import Pool
 from serve.models.settings import (
     EmbedderSettings,
     Entry,
     Models,
-    ModelSettings,
     PoolSettings,
     served,
 )
@@ -56,7 +56,7 @@ class _Servers(Protocol):
 class ModelReplica:
     """One process of an entry of `models`."""
 
-    def __init__(self, settings: Mapping[str, Any], load: Load, board: str | None) -> None:
+    def __init__(self, settings: Mapping[str, Any], loader: Loader, board: str | None) -> None:
         """`settings`: the section with this entry alone, in JSON; `board`: the application of the
         gateway that is told what is measured, None: nobody is."""
         models = _MODELS.validate_python(settings)
@@ -70,7 +70,9 @@ class ModelReplica:
             # Ray leaves all of a node's GPUs to be seen by who asked for none.
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
         self._servers: _Servers = (
-            Pool(entry, load) if isinstance(entry, PoolSettings) else _One(self._name, entry, load)
+            Pool(entry, loader)
+            if isinstance(entry, PoolSettings)
+            else _One(self._name, loader.load(entry))
         )
         self._board: Shared | None = RayBoard(board) if board is not None else None
         self._telling: asyncio.Task[None] | None = None
@@ -143,9 +145,9 @@ class ModelReplica:
 class _One:
     """A model that has its process alone."""
 
-    def __init__(self, name: str, settings: ModelSettings, load: Load) -> None:
+    def __init__(self, name: str, server: ModelServer) -> None:
         self._name = name
-        self._server = load(settings)
+        self._server = server
 
     @asynccontextmanager
     async def use(self, _: str) -> AsyncIterator[ModelServer]:

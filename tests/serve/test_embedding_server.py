@@ -76,6 +76,8 @@ async def test_token_numbers_are_read_as_openais(engine: FakeEngine) -> None:
         ({"input": "a", "dimensions": True}, "dimensions", "invalid_type"),
         ({"input": "a", "encoding_format": "int8"}, "encoding_format", "invalid_value"),
         ({"input": "a", "truncate": "yes"}, "truncate", "invalid_type"),
+        ({"input": "a", "input_type": "query"}, "input_type", "unknown_parameter"),
+        ({"input": "a", "dimension": 2}, "dimension", "unknown_parameter"),
     ],
 )
 async def test_a_bad_request_is_refused_by_the_field(
@@ -105,6 +107,30 @@ async def test_an_over_long_text_is_refused_unless_it_may_be_cut(
     assert "truncate" in told.value.said
     assert answer["usage"]["prompt_tokens"] <= 1 + engine.most_tokens
     assert max(len(text.split()) for text in engine.computed) <= engine.most_tokens
+
+
+@pytest.mark.parametrize(
+    ("given", "has"),
+    [
+        ("w " * 9, "9 tokens"),
+        ("x" * 257, "257 characters"),
+        ([9906] * 257, "257 tokens"),
+        ([9906] * 60, "more than 256 characters"),
+    ],
+)
+async def test_how_long_a_text_may_be_is_said_in_tokens(
+    engine: FakeEngine, given: Any, has: str
+) -> None:
+    async with server(engine) as of:
+        with pytest.raises(ContextOverflow) as told:
+            await ask(of, given)
+    assert f"it has {has}; this model reads at most 8 tokens of a text." in told.value.said
+
+
+async def test_who_asks_changes_no_vector(engine: FakeEngine) -> None:
+    async with server(engine) as of:
+        (alone,), (named,) = await vectors(of, "a"), await vectors(of, "a", user="u1")
+    assert alone == named
 
 
 async def test_neither_chats_nor_streams_are_answered(engine: FakeEngine) -> None:

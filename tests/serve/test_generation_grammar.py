@@ -37,7 +37,8 @@ def anything(_name: str, context: int, _threads: int) -> Any:
     """See `serve.generation.load.load`."""
     from serve.generation.chat import Chat
     from serve.generation.grammar import Grammars
-    from serve.generation.load import SMOLLM, read_model
+    from serve.generation.load import read_model
+    from serve.models.settings import SMOLLM
 
     _, tokenizer = read_model(SMOLLM, "cpu")
     ends = frozenset({int(tokenizer.eos_token_id)})

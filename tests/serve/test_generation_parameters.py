@@ -38,6 +38,8 @@ def test_what_is_asked_is_read() -> None:
 def test_values_that_change_nothing_are_taken() -> None:
     neutral = {"n": 1, "presence_penalty": 0, "frequency_penalty": 0.0, "tools": [], "stop": None}
     assert read_asked(body("a", **neutral, logit_bias={}, store=False)).stops == ()
+    who = {"user": "u", "safety_identifier": "s", "prompt_cache_key": "k", "metadata": {"a": "b"}}
+    assert read_asked(body("a", **who)) == read_asked(body("a"))
 
 
 def test_json_is_asked_for_by_its_schema() -> None:
@@ -57,6 +59,7 @@ def test_json_is_asked_for_by_its_schema() -> None:
         ({"tools": [{"type": "function"}]}, "tools"),
         ({"presence_penalty": 0.5}, "presence_penalty"),
         ({"top_k": 4}, "top_k"),
+        ({"store": True}, "store"),
         ({"temperature": 2.5}, "temperature"),
         ({"temperature": "warm"}, "temperature"),
         ({"top_p": 0}, "top_p"),

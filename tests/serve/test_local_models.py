@@ -14,7 +14,7 @@ import pytest
 
 from serve.ask.errors import Unavailable
 from serve.gateway.build import build_gateway
-from serve.models.errors import ModelLost, ModelNotLoaded
+from serve.models.errors import ModelLoading, ModelLost, ModelNotLoaded
 from serve.models.settings import EmbedderSettings, GeneratorSettings
 from tests.serve.gateway_world import World, gateway_world
 from tests.serve.slow_provider import slow_provider
@@ -183,7 +183,7 @@ def test_a_process_that_dies_is_made_up_for_once(gateway: Own, stream: bool) -> 
 
 def test_a_model_that_is_not_loaded_is_named(gateway: Own) -> None:
     gateway.calls.lost[:] = [ModelNotLoaded("no application")]
-    with pytest.raises(openai.InternalServerError, match="local/writer is not loaded"):
+    with pytest.raises(openai.InternalServerError, match="local/writer cannot answer: it could"):
         gateway.ask("hello")
 
 
@@ -196,6 +196,8 @@ def test_one_that_cannot_be_loaded_says_when_to_come_again_and_nothing_of_why(ga
         assert caught.value.code == "provider_unavailable"
         assert caught.value.response.headers["retry-after"] == "42"
         assert "weights" not in caught.value.response.text
+        assert "could not be loaded" in str(caught.value)
+        assert "Whoever runs this gateway finds the reason" in str(caught.value)
 
 
 def test_providers_and_own_models_stand_in_for_each_other() -> None:
@@ -220,6 +222,15 @@ def test_a_model_that_is_being_loaded_is_left_for_the_next() -> None:
         assert gateway.calls.calls == 0
         gateway.world.loop.call_soon_threadsafe(gateway.calls.loaded.set)
         assert gateway.ask("hello", "own-first").choices[0].message.content == "hello"
+
+
+def test_one_that_is_still_being_loaded_is_not_said_to_have_failed() -> None:
+    names = {"own-only": {"use": ["local/writer", "local/priced"]}}
+    with own(names=names, timeout=0.4) as gateway:
+        gateway.calls.loading = {"writer", "priced"}
+        gateway.calls.lost[:] = [ModelLoading("on its way")]
+        with pytest.raises(openai.InternalServerError, match="it is still being loaded"):
+            gateway.ask("hello", "own-only")
 
 
 def test_no_answer_within_the_requests_time_is_told_as_such() -> None:

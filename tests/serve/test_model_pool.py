@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from serve.models.errors import ModelNotLoaded
-from serve.models.pool import FAILED_SECONDS, Pool
-from serve.models.settings import EmbedderSettings, ModelSettings, PoolSettings
-from tests.serve.generation_world import FakeForward, server
-from tests.serve.tiny_models import TinyServer
+from serve.models.load import Loader
+from serve.models.pool import FAILED_SECONDS, MOST_FAILED_SECONDS, Pool
+from serve.models.settings import EmbedderSettings, GeneratorSettings, ModelSettings, PoolSettings
+from tests.serve.generation_world import FakeForward, server, until
+from tests.serve.tiny_models import TinyServer, fault
 
 SETTINGS: dict[str, Any] = {
-    "good": {"generator": "tiny"},
-    "other": {"generator": "tiny"},
+    "good": {"generator": "good"},
+    "other": {"generator": "other"},
     "gone": {"embedder": "missing"},
 }
 
@@ -44,17 +44,29 @@ def _ignore(*_: Any, **__: Any) -> None:
 
 
 class World:
-    """A pool, what was loaded for it, and its clock."""
+    """A pool, what was loaded for it, in order, and its clock. `wrong`: what the files of the model
+    that cannot be loaded tell; `go_on`: it fails then."""
 
     def __init__(self, loaded: int) -> None:
-        self.loads: Counter[str] = Counter()
+        self.loads: list[str] = []
         self.now = 0.0
+        self.wrong = ""
+        self.looks = 0
+        self.go_on = threading.Event()
+        self.go_on.set()
         settings = PoolSettings.model_validate({"pool": SETTINGS, "loaded": loaded})
-        self.pool = Pool(settings, self._load, lambda: self.now)
+        self.pool = Pool(settings, Loader(self._fault, self._load), lambda: self.now)
+
+    def _fault(self, settings: ModelSettings) -> str:
+        self.looks += isinstance(settings, EmbedderSettings)
+        return self.wrong if isinstance(settings, EmbedderSettings) else ""
 
     def _load(self, settings: ModelSettings) -> TinyServer:
-        missing = isinstance(settings, EmbedderSettings)
-        self.loads["gone" if missing else "tiny"] += 1
+        if isinstance(settings, GeneratorSettings):
+            self.loads.append(settings.generator)
+        else:
+            self.loads.append("gone")
+            self.go_on.wait()
         return TinyServer(settings)
 
     async def ask(self, name: str) -> float | None:
@@ -77,7 +89,8 @@ async def test_what_made_room_is_out_of_memory_when_the_next_is_loaded() -> None
         found.extend([weakref.ref(made), weakref.ref(forward)])
         return made
 
-    pool = Pool(PoolSettings.model_validate({"pool": SETTINGS, "loaded": 1}), load)
+    settings = PoolSettings.model_validate({"pool": SETTINGS, "loaded": 1})
+    pool = Pool(settings, Loader(fault, load))
     async with pool.use("good"):
         pass
     async with pool.use("other"):
@@ -87,23 +100,67 @@ async def test_what_made_room_is_out_of_memory_when_the_next_is_loaded() -> None
     assert pool.loaded() == {}
 
 
-@pytest.mark.parametrize(("loaded", "reloads"), [(1, 2), (2, 1)])
-async def test_one_that_cannot_be_loaded_is_tried_once_and_takes_nobodys_place(
-    loaded: int, reloads: int
-) -> None:
-    world = World(loaded)
+async def test_nothing_makes_room_for_one_whose_files_tell_that_it_cannot_be_loaded() -> None:
+    world = World(1)
+    world.wrong = "there is no such folder"
+    await world.ask("good")
+    there = world.pool.loaded()["good"]
+    for looks in range(1, 6):
+        waits = await asyncio.gather(*(world.ask("gone") for _ in range(20)))
+        assert waits == [FAILED_SECONDS] * 20
+        world.now += 10
+        assert await world.ask("gone") == FAILED_SECONDS - 10
+        assert world.looks == looks
+        world.now += FAILED_SECONDS
+    assert world.loads == ["good"]
+    assert world.pool.loaded() == {"good": there}
+
+
+async def test_what_made_room_in_vain_is_loaded_again_unasked() -> None:
+    world = World(1)
     await world.ask("good")
     waits = await asyncio.gather(*(world.ask("gone") for _ in range(20)))
     assert waits == [FAILED_SECONDS] * 20
+    await until(lambda: "good" in world.pool.loaded())
+    assert world.loads == ["good", "gone", "good"]
+
+
+async def test_one_that_fails_again_and_again_takes_a_place_ever_more_rarely() -> None:
+    world = World(1)
+    waits = []
+    for _ in range(9):
+        await world.ask("good")
+        waits.append(await world.ask("gone"))
+        await until(lambda: "good" in world.pool.loaded())
+        world.now += waits[-1] or 0
+    assert waits == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
+    assert waits[0] == FAILED_SECONDS
+    assert waits[-1] == MOST_FAILED_SECONDS
+
+
+async def test_where_there_is_room_it_is_tried_each_minute_and_takes_nobodys_place() -> None:
+    world = World(2)
     await world.ask("good")
-    there = world.pool.loaded()["good"]
-    world.now += 10
-    assert [await world.ask("gone") for _ in range(20)] == [FAILED_SECONDS - 10] * 20
-    assert world.loads == {"gone": 1, "tiny": reloads}
-    assert world.pool.loaded() == {"good": there}
-    world.now += FAILED_SECONDS
-    await world.ask("gone")
-    assert world.loads["gone"] == 2
+    for _ in range(5):
+        assert await world.ask("gone") == FAILED_SECONDS
+        world.now += FAILED_SECONDS
+    assert world.loads == ["good", *["gone"] * 5]
+    assert list(world.pool.loaded()) == ["good"]
+
+
+async def test_who_waits_for_a_model_goes_before_what_made_room_in_vain() -> None:
+    world = World(1)
+    await world.ask("good")
+    world.go_on.clear()
+    asked = asyncio.create_task(world.ask("gone"))
+    await until(lambda: world.loads[-1] == "gone")
+    other = asyncio.create_task(world.ask("other"))
+    await asyncio.sleep(0)
+    world.go_on.set()
+    assert await asked == FAILED_SECONDS
+    assert await other is None
+    assert await world.ask("other") is None
+    assert world.loads == ["good", "gone", "other"]
 
 
 async def test_all_who_wait_for_a_model_share_one_load_that_goes_on_without_them() -> None:
@@ -117,7 +174,7 @@ async def test_all_who_wait_for_a_model_share_one_load_that_goes_on_without_them
         begin.wait()
         return TinyServer(settings)
 
-    pool = Pool(PoolSettings.model_validate({"pool": SETTINGS}), load)
+    pool = Pool(PoolSettings.model_validate({"pool": SETTINGS}), Loader(fault, load))
 
     async def ask() -> None:
         async with pool.use("good"):

@@ -50,7 +50,23 @@ def test_settings_are_the_same_on_the_other_side_of_a_wire() -> None:
     [
         ({"m": {"embedder": "x", "context": 9}}, "models.m.context: unknown key (known: "),
         ({"m": {"generator": "x", "contxt": 9}}, "models.m.contxt: unknown key, did you mean con"),
-        ({"m": {"gpus": 1}}, "models.m.embedder: is missing"),
+        (
+            {"m": {"gpus": 1}},
+            "models.m: write exactly one of embedder, generator and pool: it has only gpus",
+        ),
+        (
+            {"m": {"embedder": "x", "generator": "y"}},
+            "models.m: write exactly one of embedder, generator and pool: it has embedder and gen",
+        ),
+        ({"m": {}}, "models.m: write exactly one of embedder, generator and pool: it has only no"),
+        (
+            {"p": {"pool": {"m": {"embder": "x"}}}},
+            "models.p.pool.m: write exactly one of embedder and generator: it has only embder",
+        ),
+        (
+            {"p": {"pool": {"m": {"embedder": "x"}}, "generator": "y"}},
+            "models.p: write exactly one of embedder, generator and pool: it has generator and p",
+        ),
         ({"m": {"embedder": "x", "gpus": 2}}, "models.m.gpus: Input should be less than or equal"),
         ({"m": {"embedder": "x", "replicas": "many"}}, "models.m.replicas: a number, auto, or"),
         ({"m": {"embedder": "x", "replicas": {"min": 3, "max": 2}}}, "models.m.replicas: min 3"),

@@ -30,7 +30,7 @@ from serve.gateway.settings import GatewaySettings
 from serve.models.app import placement, targets
 from serve.models.calls import APPLICATION, DEPLOYMENT
 from tests.serve.gateway_process import wait_until
-from tests.serve.tiny_models import load
+from tests.serve.tiny_models import LOADER
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
 
@@ -81,7 +81,7 @@ def url() -> Iterator[str]:
             ray_serve.start(http_options={"host": "127.0.0.1", "port": port})
             placements = {name: placement(entry) for name, entry in SETTINGS.models.items()}
             ray_serve.run_many(
-                targets(SETTINGS, placements, load), wait_for_applications_running=False
+                targets(SETTINGS, placements, LOADER), wait_for_applications_running=False
             )
             ray_serve.run(gateway_application(SETTINGS), name=GATEWAY, route_prefix="/")
             wait_until(
@@ -178,7 +178,7 @@ def test_a_client_that_leaves_frees_its_place(url: str, stream: bool) -> None:
 
 def test_a_model_that_cannot_be_loaded_takes_no_other_along(url: str) -> None:
     wait_until(lambda: status("broken") == ApplicationStatus.DEPLOY_FAILED)
-    with pytest.raises(openai.InternalServerError, match="local/broken is not loaded") as caught:
+    with pytest.raises(openai.InternalServerError, match="local/broken cannot answer") as caught:
         client(url).embeddings.create(model="broken", input="hello")
     assert caught.value.status_code == 503
     assert ask(url, "writer", "still here").choices[0].message.content == "still here"
@@ -209,7 +209,7 @@ def test_models_of_a_pool_are_loaded_when_they_are_asked_for(url: str) -> None:
     assert made_by("one") == first
     assert made_by("two") != first
     assert made_by("one") != first  # the other took its place
-    with pytest.raises(openai.InternalServerError, match="local/gone is not loaded") as caught:
+    with pytest.raises(openai.InternalServerError, match="local/gone cannot answer") as caught:
         client(url).embeddings.create(model="gone", input="hello")
     assert (caught.value.status_code, caught.value.code) == (503, "provider_unavailable")
     assert 50 < int(caught.value.response.headers["retry-after"]) <= 60

@@ -18,6 +18,7 @@ import orjson
 
 from serve.ask.errors import Refused, Unavailable
 from serve.embedder import EmbeddingModelError
+from serve.models.load import Loader
 from serve.models.settings import EmbedderSettings, ModelSettings
 
 
@@ -141,9 +142,12 @@ class TinyCalls:
             raise self.lost.pop(0)
 
 
-def load(settings: ModelSettings) -> TinyServer:
-    """See `serve.models.load`."""
-    return TinyServer(settings)
+def fault(_: ModelSettings) -> str:
+    """See `Loader`: nothing is seen before it is loaded."""
+    return ""
+
+
+LOADER = Loader(fault, TinyServer)
 
 
 def _refused() -> Refused:
