@@ -177,6 +177,9 @@ def _plainly(error: Any, known: tuple[str, ...]) -> str:
         return f"unknown key{meant}" + (f" (known: {', '.join(known)})" if known else "")
     if kind == "literal_error":
         return f"must be {error['ctx']['expected']}"
+    if kind == "too_short":
+        least = error["ctx"]["min_length"]
+        return f"must have at least {least} {'entry' if least == 1 else 'entries'}"
     return _PLAINLY.get(kind, said)
 
 
@@ -187,6 +190,7 @@ _PLAINLY = {
     "tuple_type": "must be a list",
     "list_type": "must be a list",
     "string_type": "must be text",
+    "string_too_short": "must not be empty",
 }
 
 
