@@ -22,8 +22,8 @@ import orjson
 import pyarrow.parquet as pq
 
 from scripts.days.truth import read_truth
-from serve.search.embedding import OwnEncoder
 from serve.search.indexer import Indexer
+from serve.search.own_encoder import OwnEncoder
 from serve.search.query import MODES
 from serve.search.server import SearchServer
 from serve.search.settings import RunsSettings

@@ -31,6 +31,7 @@ from serve.search.runs import RunFolder
 from serve.search.segment import write_segment
 from serve.search.settings import EVERYBODY
 from serve.search.snapshot import Snapshot
+from serve.search.space import Space
 from serve.search.vectors import Half, Part, clipped, digest_of, folder_of, write_part
 from serve.search.view import View
 
@@ -42,7 +43,7 @@ NOISE = 0.7
 """Of a dimension, beside a centre's 1: the cosine of two texts of a cluster is 0.67."""
 VOCABULARY, WORDS = 50_000, 14
 LEAST_RECALL = 0.98
-MODEL = "synthetic"
+SPACE = Space("synthetic")
 WORKED = 20
 """Queries before the clock runs: what they touch is read from disk."""
 DAY = 86_400_000_000
@@ -78,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         runs, made = _write_runs(rng, centres, args.folder, args.texts)
     with _timed("graph built and written"):
         graph = _write_graph(args.folder, runs, made)
-    catalog = Catalog(MODEL, tuple(runs), (), (graph,))
+    catalog = Catalog(SPACE, tuple(runs), (), (graph,))
     with _timed("index opened"):
         view = Snapshot.load(args.folder, catalog).view(EVERYBODY)
     queries = _queries(rng, centres, made, args.queries)
@@ -118,9 +119,9 @@ def _write_runs(
         vectors = _around(rng, centres, count)
         groups = np.arange(count, dtype=np.int32)
         digests = np.load(state / "segments" / name / "digests.npy", allow_pickle=False)
-        write_part(folder_of(state / "segments" / name, MODEL), groups, digests, vectors)
+        write_part(folder_of(state / "segments" / name, SPACE.id), groups, digests, vectors)
         folder = RunFolder(f"day-{number}", f"day-{number}", "", "", EVERYBODY)
-        runs.append(IndexedRun(folder, name, (), count, count, {}))
+        runs.append(IndexedRun(folder, name, "", (), count, count, {}))
         made.vectors.append(vectors)
         made.texts.append(said[:1000])
     return runs, made

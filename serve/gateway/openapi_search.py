@@ -92,6 +92,7 @@ SEARCH_SCHEMAS: Final[dict[str, _Schema]] = {
             "query": {"type": "string"},
             "mode": {"enum": list(MODES)},
             "meaning": {"enum": ["used", "not_asked", "unavailable"]},
+            "meaning_reason": {**_TEXT, "description": "Why it is unavailable."},
             "hits": {"type": "array", "items": {"$ref": "#/components/schemas/SearchHit"}},
             "searched": {"type": "object", "additionalProperties": _COUNT},
             "skipped": {

@@ -7,12 +7,14 @@
     words.py       text -> words, of English and Chinese
     postings.py    which documents have which words, scored by BM25
     vectors.py     vectors of texts, kept in Parquet
-    embedding.py   texts -> vectors, by a served model or the bundled one
+    embedding.py   texts -> vectors (own_encoder.py: by the bundled model; served_encoder.py: by one
+                   of the cluster; space.py: whose vectors they are)
     nearest.py     the vectors nearest to one (graphs.py: graphs over many, kept on disk)
     segment.py     the index of one run, and its filters
-    indexer.py     runs -> index (missing.py: which vectors a run lacks; catalog.py: what there is;
-                   leftovers.py: what nothing names)
-    query.py       what is looked for
+    indexer.py     runs -> index (missing.py: which vectors a run lacks; grapher.py: which graphs;
+                   seal.py: what was changed by others; catalog.py: what there is; leftovers.py: what
+                   nothing names)
+    query.py       what is looked for (meaning.py: its vector)
     view.py        all that a tenant sees, searched (snapshot.py: the index at one moment)
     answers.py     what was found, as it is told
     reports.py     which files of a run are shown, and how safely

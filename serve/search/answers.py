@@ -34,7 +34,10 @@ def shown(view: View, found: Sequence[Found], query: str) -> list[dict[str, Any]
 
 
 def _hit(run: IndexedRun, segment: Segment, found: Found, asked: frozenset[str]) -> dict[str, Any]:
-    row = segment.documents.slice(found.document, 1).to_pylist()[0]
+    document = segment.documents.slice(found.document, 1)
+    # Arrow trusts where a text begins and ends, and it is read from a file at this moment.
+    document.validate(full=True)
+    row = document.to_pylist()[0]
     what = WHATS[row["what"]]
     text, start, marks = excerpt(row["text"], asked)
     themes = [segment.themes[n] for n in segment.theme_numbers(found.document)]

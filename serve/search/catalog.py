@@ -15,20 +15,23 @@ from typing import Any
 import orjson
 
 from serve.search.runs import RunFolder
+from serve.search.space import Space
 
 FILE = "index.json"
-FORMAT = 2
+FORMAT = 3
 """Raised where an index or segment of before cannot be read any more: it is made anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedRun:
-    """A run that is searched. `segment`: the folder of its index; `parts`: the files of vectors it
-    has; `texts`, `embedded`: how many different texts it has, and of how many the vector is there;
-    `report`: what is shown of it in a list."""
+    """A run that is searched. `segment`: the folder of its index; `seal`: of that, which differs
+    where it was made anew; `parts`: the files of vectors it has; `texts`, `embedded`: how many
+    different texts it has, and of how many the vector is there; `report`: what is shown of it in a
+    list."""
 
     run: RunFolder
     segment: str
+    seal: str
     parts: tuple[str, ...]
     texts: int
     embedded: int
@@ -54,9 +57,9 @@ class SavedGraph:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """What there is. `model`: whose vectors they are."""
+    """What there is. `space`: whose vectors they are."""
 
-    model: str
+    space: Space
     runs: tuple[IndexedRun, ...] = ()
     skipped: tuple[SkippedRun, ...] = ()
     graphs: tuple[SavedGraph, ...] = ()
@@ -77,7 +80,7 @@ class Catalog:
             if data.pop("format") != FORMAT:
                 return None
             return cls(
-                data["model"],
+                Space(data["space"]["model"], tuple(data["space"]["probe"])),
                 tuple(_indexed(each) for each in data["runs"]),
                 tuple(
                     SkippedRun(RunFolder(**each["run"]), each["reason"]) for each in data["skipped"]

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import time
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -24,16 +25,19 @@ from ray.serve.config import BackpressureConfig
 from ray.serve.schema import LoggingConfig
 
 from serve.app import read_settings
-from serve.embedder import BUNDLED, EmbeddingModelError
+from serve.embedder import BUNDLED
+from serve.gateway.readiness import Readiness
 from serve.models.calls import RayCalls
 from serve.models.settings import EmbedderSettings, Entry, Models, served
 from serve.search.calls import DEPLOYMENT
 from serve.search.choice import embedder_of
 from serve.search.contract import Piece
-from serve.search.embedding import NOT_NOW, Encoder, OwnEncoder, ServedEncoder, model_name
+from serve.search.embedding import NOT_NOW, Encoder, model_name
 from serve.search.errors import SearchError
 from serve.search.indexer import Indexer
+from serve.search.own_encoder import OwnEncoder
 from serve.search.runs import owners_of
+from serve.search.served_encoder import ServedEncoder
 from serve.search.server import SearchServer
 from serve.search.settings import SearchSettings
 from serve.search.state import search_folder
@@ -94,7 +98,7 @@ class IndexerReplica:
                 busy = await self._indexer.embed(EMBED_SECONDS)
                 if not busy:
                     await asyncio.to_thread(self._indexer.make_graphs)
-            except (*NOT_NOW, EmbeddingModelError, *READ_ERRORS) as error:
+            except (*NOT_NOW, *READ_ERRORS) as error:
                 _LOG.warning("%d texts wait for their vectors: %s", self._indexer.behind, error)
             if not busy:
                 await asyncio.sleep(LOOK_SECONDS)
@@ -169,7 +173,11 @@ def _encoder(search: SearchSettings, given: Mapping[str, Any]) -> Encoder:
     if not isinstance(settings, EmbedderSettings):
         raise ValueError(f"search.embedder: {name!r} is no embedder")
     calls = RayCalls({name: entry})
-    return ServedEncoder(model_name(settings.embedder), name, partial(calls.answer, name))
+    pooled = [] if entry == name else [name]
+    readiness = Readiness(calls, pooled, time.monotonic)
+    return ServedEncoder(
+        model_name(settings.embedder), name, partial(calls.answer, name), readiness
+    )
 
 
 _options: dict[str, Any] = {

@@ -1,7 +1,7 @@
 """The graph over all vectors of one owner, made where there are many, and kept on disk.
 
-A folder holds `graph.usearch`, its `digest`, `vectors.npy` (the vectors, 16 bits, mapped)
-and `rows.npy` (for each row the number of its segment and its group there). What came since is
+A folder holds `graph.usearch`, `vectors.npy` (the vectors, 16 bits, mapped), `rows.npy` (for each
+row the number of its segment and its group there) and the `digest` of these. What came since is
 compared one by one, until it is a tenth of the whole; then the graph is made anew.
 
 Invariant: a folder of a graph never changes; it is searched through only for segments that are
@@ -66,9 +66,12 @@ def write_graph(folder: Path, parts: Mapping[str, Part]) -> tuple[str, ...]:
 
 
 def _digest(folder: Path) -> str:
-    """Of the graph in a folder: 1 s for a million vectors."""
-    with (folder / "graph.usearch").open("rb") as file:
-        return hashlib.file_digest(file, "blake2b").hexdigest()
+    """Of the files in a folder: 2 s for a million vectors."""
+    state = hashlib.blake2b()
+    for name in ("graph.usearch", "vectors.npy", "rows.npy"):
+        with (folder / name).open("rb") as file:
+            state.update(hashlib.file_digest(file, "blake2b").digest())
+    return state.hexdigest()
 
 
 class Graph:

@@ -1,12 +1,14 @@
 """Keeps the index like the runs there are: the one writer of its folder.
 
     state/segments/RUN-FINGERPRINT-FORMAT/  the index of a run (segment.py), with its vectors
-    state/graphs/.../                       graphs over many vectors (graphs.py)
+    state/graphs/.../                       graphs over many vectors (graphs.py, grapher.py)
+    state/models/...                        whose vectors there are (space.py)
     state/index.json                        what there is now (catalog.py)
 
 A run is found by its words as soon as it was read; its vectors follow, themes first, then issues,
-then records. Invariant: what was embedded once, in whichever run, is not embedded again; a folder
-that cannot be read is skipped and named, and keeps no other from being searched.
+then records. Invariant: what was embedded once by a model, in whichever run, is not embedded again
+by it; all vectors of one catalog are of one space; a folder that cannot be read is skipped and
+named, and keeps no other from being searched; a segment that is damaged is made anew.
 """
 
 from __future__ import annotations
@@ -14,36 +16,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import shutil
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from serve.search.catalog import FILE, FORMAT, Catalog, IndexedRun, SavedGraph, SkippedRun
+from serve.search.catalog import FILE, FORMAT, Catalog, IndexedRun, SkippedRun
 from serve.search.documents import read_documents
 from serve.search.embedding import Encoder
 from serve.search.errors import DamagedRun
-from serve.search.folders import opened, stat_plain, why
-from serve.search.graphs import Graph, is_due, write_graph
+from serve.search.folders import why
+from serve.search.grapher import Grapher
 from serve.search.leftovers import Leftovers, whole_in
 from serve.search.missing import Missing
-from serve.search.reports import summary
+from serve.search.reports import Summaries
 from serve.search.runs import RunFolder, find_runs, fingerprint, is_under_way, shown_path
+from serve.search.seal import seal
 from serve.search.segment import Segment, is_sound, write_segment
 from serve.search.settings import RunsSettings
-from serve.search.vectors import (
-    READ_ERRORS,
-    Groups,
-    Half,
-    Part,
-    folder_of,
-    read_parts,
-    sound_parts,
-)
+from serve.search.space import PROBE, Space, space_of
+from serve.search.vectors import READ_ERRORS, Groups, Half, folder_of, sound_parts
 
+PROBE_SECONDS = 600.0
+"""Between two looks whether the model is still the one whose vectors there are, where it is asked
+for nothing else."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -70,25 +67,27 @@ class Indexer:
         self._entries = entries
         self._state = state
         self._encoder = encoder
-        self._catalog = Catalog(encoder.model)
+        self._clock = clock
+        self._space = Space(encoder.model)
+        self._probe_at = clock()
+        self._catalog = Catalog(self._space)
         self._runs: dict[str, IndexedRun] = {}
         self._skipped: dict[str, SkippedRun] = {}
         self._unreadable: dict[str, str] = {}
         """Why segments could not be made, by the names they would have."""
-        self._reports: dict[str, tuple[int, dict[str, Any]]] = {}
-        """What is shown of each run, and when its report.json was written."""
-        self._graphs: dict[str, SavedGraph] = {}
-        self._counts: dict[SavedGraph, dict[str, int]] = {}
-        self._graphed: dict[str, frozenset[tuple[str, int]]] = {}
-        """What the graphs were last made of: how much each segment had."""
+        self._summaries = Summaries()
+        self._seals: dict[str, str] = {}
+        """Of the folders of segments, with their vectors, as they were left."""
+        self._grapher = Grapher(state, ())
         self._leftovers = Leftovers(state, clock)
         self._working: tuple[str, Missing] | None = None
         self._lock = threading.Lock()
         """What looks for runs and what embeds them are in threads of their own."""
         self._leftovers.tidy()
         before = Catalog.read(state)
-        if before is not None and before.model == encoder.model:
-            self._graphs = {graph.owner: graph for graph in before.graphs}
+        if before is not None and before.space.model == encoder.model:
+            self._space = before.space
+            self._grapher = Grapher(state, before.graphs)
 
     @property
     def behind(self) -> int:
@@ -113,7 +112,7 @@ class Indexer:
             except READ_ERRORS as error:
                 self._skip(run, f"it cannot be read: {type(error).__name__}")
         for gone in self._runs.keys() - found.keys():
-            del self._runs[gone]
+            self._seals.pop(self._runs.pop(gone).segment, None)
         if self._working is not None:
             known = {run.segment for run in self._runs.values()}
             self._working = self._working if self._working[0] in known else None
@@ -136,15 +135,41 @@ class Indexer:
     async def embed(self, seconds: float) -> bool:
         """Embed some of what has no vector yet, and publish it; whether there was any. Raises what
         `Encoder.encode` does where the model gives nothing within `seconds`."""
+        if self._runs and self._clock() >= self._probe_at:
+            await self._is_of((await self._encoder.encode([PROBE], seconds)).probe)
         portion = await asyncio.to_thread(self._next)
         if portion is None:
             return False
         vectors = None
         if portion.texts:
             # Meanwhile new runs are taken in.
-            vectors = await self._encoder.encode(portion.texts, seconds)
+            vectors, probe = await self._encoder.encode(portion.texts, seconds)
+            if await self._is_of(probe):
+                return True
         await asyncio.to_thread(self._keep, portion, vectors)
         return True
+
+    async def _is_of(self, probe: Half) -> bool:
+        """Go on in the space of the model that gave `probe`; whether it is another one."""
+        other = not self._space.has(probe)
+        if other:
+            await asyncio.to_thread(self._change, probe)
+        self._probe_at = self._clock() + PROBE_SECONDS
+        return other
+
+    def _change(self, probe: Half) -> None:
+        with self._lock:
+            if self._space.probe:
+                _LOG.warning("the embedding model has other weights: its vectors are made anew")
+            self._space = space_of(self._state, self._encoder.model, probe)
+            self._grapher = Grapher(self._state, ())
+            self._working = None
+            for run in list(self._runs.values()):
+                try:
+                    self._runs[run.run.id] = self._counted(run)
+                except OSError:
+                    del self._runs[run.run.id]  # it is taken in again
+            self.publish()
 
     def make_graphs(self) -> None:
         """Make the graphs that are due."""
@@ -152,29 +177,15 @@ class Indexer:
             known = list(self._runs.values())
         for owner in {run.run.owner for run in known}:
             runs = {run.segment: run for run in known if run.run.owner == owner}
-            graph = self._graphs.get(owner)
-            covered: dict[str, int] = {}
-            if graph is not None:
-                try:
-                    covered = self._covered(graph)
-                except READ_ERRORS as error:
-                    _LOG.warning("a graph is damaged, and is made anew: %s", error)
-                    with self._lock:
-                        del self._graphs[owner]
-                        self.publish()
-            missing = sum(run.embedded for name, run in runs.items() if name not in covered)
-            vain = sum(count for name, count in covered.items() if name not in runs)
-            state = frozenset((name, run.embedded) for name, run in runs.items())
-            if not covered:
-                self._graphed.pop(owner, None)
-            # One that would have what the last one has would not be better.
-            if is_due(sum(covered.values()), missing, vain) and self._graphed.get(owner) != state:
-                self._graphed[owner] = state
-                made = self._make_graph(owner, runs)
-                if made is not None:
-                    with self._lock:
-                        self._graphs[owner] = made
-                        self.publish()
+            if self._grapher.is_damaged(owner):
+                with self._lock:
+                    del self._grapher.saved[owner]
+                    self.publish()
+            made = self._grapher.make(owner, runs, self._space.id)
+            if made is not None:
+                with self._lock:
+                    self._grapher.saved[owner] = made
+                    self.publish()
 
     def _next(self) -> _Portion | None:
         """What is to be embedded next; None: nothing."""
@@ -207,16 +218,17 @@ class Indexer:
             if known is not None and known.segment == run.segment:
                 embedded = run.texts - missing.count
                 self._runs[run.run.id] = replace(known, parts=missing.parts, embedded=embedded)
+                self._seals[run.segment] = seal(*self._folders(run.segment))
             self.publish()
 
     def publish(self) -> None:
         """Tell what there is, where that is not what was told last."""
         owners = {run.run.owner for run in self._runs.values()}
         catalog = Catalog(
-            self._encoder.model,
+            self._space,
             tuple(self._runs[name] for name in sorted(self._runs)),
             tuple(self._skipped[name] for name in sorted(self._skipped)),
-            tuple(graph for owner, graph in sorted(self._graphs.items()) if owner in owners),
+            tuple(each for owner, each in sorted(self._grapher.saved.items()) if owner in owners),
         )
         if catalog != self._catalog or not (self._state / FILE).exists():
             catalog.write(self._state)
@@ -225,44 +237,48 @@ class Indexer:
     def _take_in(self, run: RunFolder) -> None:
         """Index a run, unless it is as it was. Raises DamagedRun."""
         name = _name_of(run)
-        report = self._report(run)
+        report = self._summaries.of(run)
+        folder, vectors = self._folders(name)
         known = self._runs.get(run.id)
-        if known is not None and known.segment == name:
-            self._runs[run.id] = replace(known, run=run, report=report)
-            return
+        if known is not None and known.segment != name:
+            known = None
+        if known is not None:
+            if self._seals.get(name) == seal(folder, vectors):
+                self._runs[run.id] = replace(known, run=run, report=report)
+                return
+            _LOG.warning("the index of the run %s is not what was written", run.id)
         if name in self._unreadable:
             raise DamagedRun(self._unreadable[name])
-        folder = self._state / "segments" / name
-        if not is_sound(folder):
-            shutil.rmtree(folder, ignore_errors=True)
-            try:
-                documents = read_documents(run)
-            except DamagedRun as error:
-                if _name_of(run) == name:
-                    self._unreadable[name] = error.message
-                raise
-            if _name_of(run) != name:
-                raise DamagedRun("it was changed while it was read")
-            write_segment(folder, documents)
+        if (known is not None and known.seal != seal(folder)) or not is_sound(folder):
+            self._write(run, name)
         if self._working is not None and self._working[0] == name:
             self._working = None  # of before it was gone
         texts = Segment.open(folder).groups
-        self._runs[run.id] = self._counted(IndexedRun(run, name, (), texts, 0, report))
+        indexed = IndexedRun(run, name, seal(folder), (), texts, 0, report)
+        self._runs[run.id] = self._counted(indexed)
 
-    def _report(self, run: RunFolder) -> dict[str, Any]:
-        with opened(run.root, run.path) as folder:
-            seen = stat_plain(folder, "report.json")
-        written = 0 if seen is None else seen.st_mtime_ns
-        known = self._reports.get(run.id)
-        if known is None or known[0] != written:
-            known = self._reports[run.id] = written, summary(run)
-        return known[1]
+    def _write(self, run: RunFolder, name: str) -> None:
+        """Make a segment, anew where there is a damaged one. Raises DamagedRun."""
+        try:
+            documents = read_documents(run)
+        except DamagedRun as error:
+            if _name_of(run) == name:
+                self._unreadable[name] = error.message
+            raise
+        if _name_of(run) != name:
+            raise DamagedRun("it was changed while it was read")
+        write_segment(self._state / "segments" / name, documents)
+
+    def _folders(self, segment: str) -> tuple[Path, Path]:
+        """Of a segment, and of its vectors."""
+        folder = self._state / "segments" / segment
+        return folder, folder_of(folder, self._space.id)
 
     def _missing_of(self, run: IndexedRun) -> Missing:
         """What a run has no vectors of; known from the portion before, if that was of the same."""
         if self._working is None or self._working[0] != run.segment:
             segments = self._state / "segments"
-            missing = Missing.of(segments / run.segment, self._encoder.model)
+            missing = Missing.of(segments / run.segment, self._space.id)
             # Also those that nothing names any more: the same run's, of before it was made again.
             missing.recall([each for each in whole_in(segments) if each.name != run.segment])
             self._working = run.segment, missing
@@ -270,31 +286,10 @@ class Indexer:
 
     def _counted(self, run: IndexedRun) -> IndexedRun:
         """`run` with the vectors that it has on disk."""
-        folder = folder_of(self._state / "segments" / run.segment, self._encoder.model)
-        names, groups, _ = sound_parts(folder, run.texts)
+        folder, vectors = self._folders(run.segment)
+        names, groups = sound_parts(vectors, run.texts)
+        self._seals[run.segment] = seal(folder, vectors)
         return replace(run, parts=tuple(names), embedded=len(groups))
-
-    def _covered(self, graph: SavedGraph) -> dict[str, int]:
-        """How many vectors of each segment a graph has. Raises one of READ_ERRORS."""
-        if graph not in self._counts:
-            self._counts[graph] = Graph(self._state / "graphs" / graph.folder, graph).covered
-        return self._counts[graph]
-
-    def _make_graph(self, owner: str, runs: dict[str, IndexedRun]) -> SavedGraph | None:
-        parts: dict[str, Part] = {}
-        for name, run in sorted(runs.items()):
-            if run.embedded != run.texts:
-                continue  # its vectors are not all there yet: it goes into the next graph
-            folder = folder_of(self._state / "segments" / name, self._encoder.model)
-            part = read_parts(folder, run.parts, run.texts)
-            if part is not None:
-                parts[name] = part
-        if not parts:
-            return None
-        folder = self._state / "graphs" / f"{time.time_ns():x}"
-        names = write_graph(folder, parts)
-        _LOG.info("made a graph of %d vectors", sum(len(part.groups) for part in parts.values()))
-        return SavedGraph(owner, folder.name, names)
 
 
 def _name_of(run: RunFolder) -> str:

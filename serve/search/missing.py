@@ -1,6 +1,6 @@
 """The texts of one segment that have no vector yet.
 
-Invariant: a text is offered for embedding only if no segment of the same model has its vector.
+Invariant: a text is offered for embedding only if no segment has its vector of the same space.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ TOGETHER = 16
 
 
 class Missing:
-    """What is missing of a segment's vectors by `model`."""
+    """What is missing of a segment's vectors of the space of an id."""
 
-    def __init__(self, segment: Path, model: str, digests: Digests) -> None:
+    def __init__(self, segment: Path, space: str, digests: Digests) -> None:
         self._segment = segment
-        self._model = model
-        self._folder = folder_of(segment, model)
+        self._space = space
+        self._folder = folder_of(segment, space)
         self._digests = digests
         self._missing = np.ones(len(digests), dtype=np.bool_)
-        _, groups, self._length = sound_parts(self._folder, len(digests))
+        _, groups = sound_parts(self._folder, len(digests))
         self._missing[groups] = False
 
     @classmethod
-    def of(cls, segment: Path, model: str) -> Missing:
+    def of(cls, segment: Path, space: str) -> Missing:
         """Raises one of READ_ERRORS for what is no segment."""
-        return cls(segment, model, digests_in(segment))
+        return cls(segment, space, digests_in(segment))
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class Missing:
                 self._recall(other)
 
     def _recall(self, other: Path) -> None:
-        folder = folder_of(other, self._model)
+        folder = folder_of(other, self._space)
         names = parts_in(folder)
         groups = np.flatnonzero(self._missing).astype(np.int32)
         if not names or not len(groups):
@@ -82,7 +82,7 @@ class Missing:
         if not (find(known, self._digests[groups]) >= 0).any():
             return
         part = read_parts(folder, names, len(known))
-        if part is None or self._length not in (0, part.vectors.shape[1]):
+        if part is None:
             return
         at = find(known[part.groups], self._digests[groups])
         there = at >= 0
@@ -108,12 +108,6 @@ class Missing:
         self._write(missing[at >= 0], vectors[at[at >= 0]])
 
     def _write(self, groups: Groups, vectors: Half) -> None:
-        if self._length not in (0, vectors.shape[1]):
-            # The model gives others than it did: those of before belong to nothing.
-            for name in self.parts:
-                (self._folder / name).unlink()
-            self._missing[:] = True
-        self._length = vectors.shape[1]
         write_part(self._folder, groups, self._digests[groups], vectors)
         self._missing[groups] = False
 

@@ -74,11 +74,14 @@ class Postings:
         return cls(*(_mapped(folder / f"{name}.npy") for name in _FILES))
 
     def fits(self) -> bool:
-        """Whether the arrays are as long as they say of each other."""
+        """Whether the arrays are as long as they say of each other, and name documents that there
+        are."""
         return (
             len(self.starts) == len(self.terms) + 1
             and len(self.docs) == len(self.counts) == int(self.starts[-1])
             and int(self.starts[0]) == 0
+            and bool((np.diff(self.starts) >= 0).all())
+            and (not len(self.docs) or int(self.docs.max()) < len(self.lengths))
         )
 
     def with_words(self, hashes: NDArray[np.uint64]) -> tuple[Places, Places]:

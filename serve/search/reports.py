@@ -17,7 +17,7 @@ import orjson
 
 from serve.search.contract import Piece
 from serve.search.errors import DamagedRun, NoSuchReport
-from serve.search.folders import open_plain
+from serve.search.folders import open_plain, opened, stat_plain
 from serve.search.runs import RunFolder
 
 PAGE = "report.html"
@@ -85,9 +85,26 @@ def read_piece(run: RunFolder, name: str, piece: Piece) -> bytes:
     raise NoSuchReport(f"The file {name!r} of this run was changed while it was sent: ask again.")
 
 
-def summary(run_folder: RunFolder) -> dict[str, Any]:
-    """What a list shows of a run, out of its report.json. Raises DamagedRun,
-    and OSError."""
+class Summaries:
+    """What a list shows of runs, read again where one's report was written again."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, dict[str, Any]]] = {}
+        """By the id of the run, and when its report.json was written."""
+
+    def of(self, run: RunFolder) -> dict[str, Any]:
+        """Of one run. Raises DamagedRun and OSError."""
+        with opened(run.root, run.path) as folder:
+            seen = stat_plain(folder, "report.json")
+        written = 0 if seen is None else seen.st_mtime_ns
+        known = self._known.get(run.id)
+        if known is None or known[0] != written:
+            known = self._known[run.id] = written, _summary(run)
+        return known[1]
+
+
+def _summary(run_folder: RunFolder) -> dict[str, Any]:
+    """Out of its report.json. Raises DamagedRun and OSError."""
     try:
         with open_file(run_folder, "report.json") as file:
             report = orjson.loads(file.read())

@@ -37,7 +37,9 @@ _THEME = WHATS.index("theme")
 
 
 def write_segment(folder: Path, documents: Documents) -> None:
-    """Make the index of `documents` in `folder`, which appears whole."""
+    """Make the index of `documents` in `folder`, which appears whole. One that is damaged makes
+    room for it, but for its vectors: the groups are the same, and files of vectors that are damaged
+    too are found out by their checksums."""
     hidden = folder.parent / f".{folder.name}.{uuid.uuid4().hex[:8]}.part"
     hidden.mkdir(parents=True)
     try:
@@ -61,10 +63,11 @@ def write_segment(folder: Path, documents: Documents) -> None:
         names = {"sources": documents.sources, "themes": documents.themes}
         (hidden / "names.json").write_bytes(orjson.dumps(names))
         Postings.of(text for text in table["text"].to_pylist()).save(hidden)
-        if folder.exists():  # the same run's, of the same state: as good as this one
-            shutil.rmtree(hidden)
-        else:
-            os.rename(hidden, folder)
+        if folder.exists():
+            for vectors in folder.glob("vectors-*"):
+                os.rename(vectors, hidden / vectors.name)
+            shutil.rmtree(folder)
+        os.rename(hidden, folder)
     except BaseException:
         shutil.rmtree(hidden, ignore_errors=True)
         raise
@@ -112,8 +115,9 @@ class Segment:
         return segment
 
     def _fits(self) -> bool:
-        """Whether each number names something that is there."""
+        """Whether each number names something that is there, and each text is one."""
         digests = digests_in(self.folder)
+        self.documents.validate(full=True)
         return (
             self.documents.schema.equals(SCHEMA)
             and len(self.documents) == len(self.group) == len(self.words.lengths)

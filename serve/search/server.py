@@ -3,32 +3,32 @@
 Each piece of a file is asked for on its own, once the one before was taken: a client that is slow
 holds nothing here. What takes long is given up by who asks, after its `seconds`.
 
-Invariant: a query is answered from one snapshot from its beginning to its end; a tenant is told of
-its own runs and of everybody's, and of nothing else, by whatever name it asks.
+Invariant: a query is answered from one snapshot from its beginning to its end, and its vector is
+compared with vectors of the same model only; a tenant is told of its own runs and of everybody's,
+and of nothing else, by whatever name it asks.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from serve.embedder import EmbeddingModelError
 from serve.search.answers import shown
-from serve.search.catalog import FILE, Catalog, SkippedRun
+from serve.search.catalog import FILE, Catalog
 from serve.search.contract import Piece
-from serve.search.embedding import NOT_NOW, Encoder
-from serve.search.errors import AmbiguousReport, NoMeaning, NoSuchReport
+from serve.search.embedding import Encoder
+from serve.search.errors import AmbiguousReport, NoSuchReport, SearchDown
+from serve.search.meaning import Meanings
 from serve.search.query import Query, read_query
 from serve.search.reports import FILES, file_state, headers_of, read_piece
 from serve.search.runs import RunFolder
-from serve.search.settings import EVERYBODY
 from serve.search.snapshot import Snapshot
+from serve.search.space import Space
 from serve.search.vectors import READ_ERRORS, Half
 from serve.search.view import View
 
@@ -38,8 +38,6 @@ MEANING_SHARE = 0.5
 """Of a query's time, that its vector may take; then its words alone are searched."""
 MOST_TOLD = 5
 """Ids in an error."""
-RECENT = 256
-"""Queries whose vectors are remembered."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -49,9 +47,9 @@ class SearchServer:
     def __init__(self, state: Path, encoder: Encoder) -> None:
         self._state = state
         self._encoder = encoder
-        self._snapshot = Snapshot(Catalog(encoder.model))
+        self._snapshot = Snapshot(Catalog(Space(encoder.model)))
         self._seen: tuple[int, int] | None = None
-        self._recent: OrderedDict[str, Half] = OrderedDict()
+        self._meanings = Meanings(encoder)
         self._looking: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -75,7 +73,7 @@ class SearchServer:
             if seen == self._seen:
                 return
             catalog = Catalog.read(self._state)
-            if catalog is not None and catalog.model == self._encoder.model:
+            if catalog is not None and catalog.space.model == self._encoder.model:
                 self._snapshot = await asyncio.to_thread(
                     Snapshot.load, self._state, catalog, self._snapshot
                 )
@@ -86,18 +84,28 @@ class SearchServer:
             _LOG.warning("the new index cannot be read: %s", error)
 
     async def search(self, tenant: str, body: Mapping[str, Any], seconds: float) -> bytes:
-        """The answer to a query, as JSON. Raises BadQuery and NoMeaning."""
+        """The answer to a query, as JSON. Raises BadQuery, NoMeaning, and SearchDown where nothing
+        of the index can be read."""
         query = read_query(body)
         snapshot = self._snapshot
-        view = await asyncio.to_thread(snapshot.view, tenant)
-        vector, meaning = await self._vector(query, view, seconds * MEANING_SHARE)
-        hits = await asyncio.to_thread(_answer, view, query, vector)
+        meaning = await self._meanings.of(query, snapshot.catalog.space, seconds * MEANING_SHARE)
+        given = tenant, query, meaning.vector
+        try:
+            view, hits = await asyncio.to_thread(_answer, snapshot, *given)
+        except READ_ERRORS:
+            _LOG.exception("a query failed: damaged parts of the index are left out")
+            snapshot = await self._sound(snapshot)
+            try:
+                view, hits = await asyncio.to_thread(_answer, snapshot, *given)
+            except READ_ERRORS as error:
+                raise SearchDown("The index is damaged, and is made anew: try again.") from error
         return orjson.dumps(
             {
                 "object": "search",
                 "query": query.text,
                 "mode": query.mode,
-                "meaning": meaning,
+                "meaning": meaning.told,
+                "meaning_reason": meaning.reason,
                 "hits": hits,
                 "searched": {
                     "runs": len(view.runs),
@@ -105,9 +113,17 @@ class SearchServer:
                     "texts": sum(run.texts for run in view.runs),
                     "embedded": sum(run.embedded for run in view.runs),
                 },
-                "skipped": len(_skipped(snapshot, tenant)),
+                "skipped": len(snapshot.skipped_of(tenant)),
             }
         )
+
+    async def _sound(self, snapshot: Snapshot) -> Snapshot:
+        """What is not damaged of a snapshot, which is what is answered from until there is a newer
+        one."""
+        sound = await asyncio.to_thread(snapshot.sound)
+        if self._snapshot is snapshot:
+            self._snapshot = sound
+        return sound
 
     async def reports(self, tenant: str, seconds: float = 0) -> bytes:
         """The runs that a tenant sees, newest first, as JSON."""
@@ -132,7 +148,7 @@ class SearchServer:
         ]
         skipped = [
             {"id": each.run.id, "name": each.run.name, "reason": each.reason}
-            for each in _skipped(snapshot, tenant)
+            for each in snapshot.skipped_of(tenant)
         ]
         return orjson.dumps({"object": "list", "data": data, "skipped": skipped})
 
@@ -180,37 +196,9 @@ class SearchServer:
             await asyncio.sleep(LOOK_SECONDS)
             await self.refresh()
 
-    async def _vector(self, query: Query, view: View, seconds: float) -> tuple[Half | None, str]:
-        """The vector of a query, and what became of its meaning. Raises NoMeaning where it was
-        asked for nothing else."""
-        if query.mode == "words":
-            return None, "not_asked"
-        known = self._recent.get(query.text)
-        if known is not None:
-            self._recent.move_to_end(query.text)
-            return known, "used"
-        try:
-            vector = (await self._encoder.encode([query.text], seconds))[0]
-        except (*NOT_NOW, EmbeddingModelError) as error:
-            if query.mode == "meaning":
-                raise NoMeaning(
-                    "The embedding model does not answer now: search by words, or try again."
-                ) from error
-            _LOG.warning("a query is searched by its words alone: %s", error)
-            return None, "unavailable"
-        if not vector.any():
-            if query.mode == "meaning":
-                raise NoMeaning("The embedding model refuses this text: search by words.")
-            return None, "unavailable"
-        self._recent[query.text] = vector
-        if len(self._recent) > RECENT:
-            self._recent.popitem(last=False)
-        return vector, "used"
 
-
-def _answer(view: View, query: Query, vector: Half | None) -> list[dict[str, Any]]:
-    return shown(view, view.search(query, vector), query.text)
-
-
-def _skipped(snapshot: Snapshot, tenant: str) -> list[SkippedRun]:
-    return [each for each in snapshot.catalog.skipped if each.run.owner in (EVERYBODY, tenant)]
+def _answer(
+    snapshot: Snapshot, tenant: str, query: Query, vector: Half | None
+) -> tuple[View, list[dict[str, Any]]]:
+    view = snapshot.view(tenant)
+    return view, shown(view, view.search(query, vector), query.text)

@@ -9,13 +9,14 @@ import logging
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from serve.search.catalog import Catalog, IndexedRun
+from serve.search.catalog import Catalog, IndexedRun, SkippedRun
 from serve.search.graphs import Graph, Loose, loose
-from serve.search.segment import Segment
+from serve.search.segment import Segment, is_sound
 from serve.search.settings import EVERYBODY
 from serve.search.vectors import READ_ERRORS, Part, folder_of, read_parts
 from serve.search.view import View
 
+DAMAGED = "its index is damaged, and is made anew"
 _LOG = logging.getLogger(__name__)
 
 
@@ -37,6 +38,7 @@ class Snapshot:
         OSError where something is not there (any more)."""
         old = before or cls(catalog)
         new = cls(catalog)
+        seals = {run.segment: run.seal for run in old.catalog.runs}
         for saved in catalog.graphs:
             try:
                 known = old.graphs.get(saved.folder)
@@ -53,7 +55,9 @@ class Snapshot:
         for run in catalog.runs:
             folder = state / "segments" / run.segment
             try:
-                segment = old.segments.get(run.segment) or Segment.open(folder)
+                segment = old.segments.get(run.segment)
+                if segment is None or seals.get(run.segment) != run.seal:
+                    segment = Segment.open(folder)
             except FileNotFoundError:
                 raise
             except READ_ERRORS as error:
@@ -65,10 +69,28 @@ class Snapshot:
             key = run.segment, run.parts
             part = old.parts.get(key)
             if part is None:
-                part = read_parts(folder_of(folder, catalog.model), run.parts, run.texts)
+                part = read_parts(folder_of(folder, catalog.space.id), run.parts, run.texts)
             if part is not None:
                 new.parts[key] = part
         return new
+
+    def sound(self) -> Snapshot:
+        """The same without the segments whose files are not what was opened any more."""
+        kept = {name: each for name, each in self.segments.items() if is_sound(each.folder)}
+        return Snapshot(self.catalog, kept, self.parts, self.graphs)
+
+    def skipped_of(self, tenant: str) -> list[SkippedRun]:
+        """The runs that a tenant would see, if they could be read, or their index could."""
+        damaged = [
+            SkippedRun(run.run, DAMAGED)
+            for run in self.catalog.runs
+            if run.segment not in self.segments
+        ]
+        return [
+            each
+            for each in (*self.catalog.skipped, *damaged)
+            if each.run.owner in (EVERYBODY, tenant)
+        ]
 
     def runs_of(self, tenant: str) -> list[IndexedRun]:
         """The runs that a tenant sees, but for those whose index is damaged."""

@@ -1,11 +1,11 @@
 """The vectors of a run's texts, kept in Parquet: what was embedded once is not embedded again.
 
 A vector is known by the digest of the part of a text that is embedded: groups of documents whose
-texts differ only beyond it share one. A folder of vectors belongs to one model and grows by files
-that appear whole, with rows of (group, digest, vector).
+texts differ only beyond it share one. A folder of vectors belongs to one space (space.py) and grows
+by files that appear whole, with rows of (group, digest, vector) under checksums.
 
-Invariant: a kept vector belongs to its digest and the folder's model; a file that cannot be read is
-as if it had never been there.
+Invariant: a kept vector belongs to its digest and the folder's space; a file that is not what was
+written is as if it had never been there.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def digest_of(text: str) -> bytes:
     return blake2b(data, digest_size=DIGEST_BYTES).digest()
 
 
-def folder_of(segment: Path, model: str) -> Path:
-    """Where the vectors of a segment by `model` are kept."""
-    return segment / f"vectors-{blake2b(model.encode(), digest_size=6).hexdigest()}"
+def folder_of(segment: Path, space: str) -> Path:
+    """Where the vectors of a segment are kept that are of the space of this id (space.py)."""
+    return segment / f"vectors-{space}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def write_part(folder: Path, groups: Groups, digests: Digests, vectors: Half) ->
     )
     name = uuid.uuid4().hex
     hidden = folder / f".{name}.part"
-    pq.write_table(table, hidden, compression="zstd")
+    pq.write_table(table, hidden, compression="zstd", write_page_checksum=True)
     os.replace(hidden, folder / f"{name}.parquet")
 
 
@@ -100,7 +100,9 @@ def _as_bytes(digests: Digests) -> list[bytes]:
 
 def read_part(file: Path) -> Part:
     """Raises one of READ_ERRORS for what is no such file."""
-    table = pq.read_table(file, columns=["group", "vector"]).combine_chunks()
+    table = pq.read_table(
+        file, columns=["group", "vector"], page_checksum_verification=True
+    ).combine_chunks()
     if table.num_rows == 0:
         raise pa.ArrowInvalid(f"{file} holds no vectors")
     groups = table["group"].to_numpy().astype(np.int32)
@@ -132,27 +134,20 @@ def read_parts(folder: Path, names: Sequence[str], most: int) -> Part | None:
     return Part(groups[sane].astype(np.int32), vectors)
 
 
-def sound_parts(folder: Path, most: int) -> tuple[list[str], Groups, int]:
-    """The names of the files of vectors in `folder`, the groups below `most` whose vectors they
-    hold, and the length of these, 0 where there is none. For who writes there alone: a file that
-    holds something else, or vectors of another length than the newest, is removed. Raises OSError
+def sound_parts(folder: Path, most: int) -> tuple[list[str], Groups]:
+    """The names of the files of vectors in `folder`, and the groups below `most` whose vectors they
+    hold. For who writes there alone: a file that holds something else is removed. Raises OSError
     where one cannot be read now."""
-    found: dict[str, tuple[int, Groups, int]] = {}
+    found: dict[str, Groups] = {}
     for name in parts_in(folder):
         try:
-            part = read_part(folder / name)
-            written = (folder / name).stat().st_mtime_ns
-            found[name] = written, part.groups, part.vectors.shape[1]
+            found[name] = read_part(folder / name).groups
         except READ_ERRORS as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             (folder / name).unlink()
-    length = max(found.values(), key=lambda each: each[0])[2] if found else 0
-    for name in [name for name, each in found.items() if each[2] != length]:
-        del found[name]
-        (folder / name).unlink()
-    groups = np.unique(np.concatenate([np.empty(0, np.int32), *(g for _, g, _ in found.values())]))
-    return list(found), groups[(groups >= 0) & (groups < most)].astype(np.int32), length
+    groups = np.unique(np.concatenate([np.empty(0, np.int32), *found.values()]))
+    return list(found), groups[(groups >= 0) & (groups < most)].astype(np.int32)
 
 
 def find(known: Digests, wanted: Digests) -> NDArray[np.intp]:

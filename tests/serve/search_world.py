@@ -25,10 +25,13 @@ import pyarrow.parquet as pq
 from job.records import Issue, Record, Result, Via, results_to_table
 from job.themes.table import THEMES_SCHEMA
 from serve.ask.errors import Unavailable
+from serve.models.errors import ModelNotLoaded
 from serve.search.contract import Piece
+from serve.search.embedding import Encoded
 from serve.search.indexer import Indexer
 from serve.search.server import SearchServer
 from serve.search.settings import RunsSettings
+from serve.search.space import PROBE
 from serve.search.vectors import Half
 from serve.search.words import words_at
 
@@ -94,30 +97,54 @@ def leave_run(
 
 class WordVectors:
     """Vectors by which texts are near that share words. Notes what it was asked; `away`: it gives
-    none now."""
+    none now; `weights`: with others it gives others."""
 
     model = "words"
 
-    def __init__(self) -> None:
+    def __init__(self, weights: int = 0) -> None:
         self.asked: list[str] = []
         self.away = False
+        self.weights = weights
 
-    async def encode(self, texts: Sequence[str], seconds: float) -> Half:
+    async def ready(self, seconds: float) -> None:
         """See `serve.search.embedding.Encoder`."""
         if self.away:
             raise Unavailable("away")
-        self.asked += texts
-        return np.stack([vector_of(text) for text in texts])
+
+    async def encode(self, texts: Sequence[str], seconds: float) -> Encoded:
+        """See `serve.search.embedding.Encoder`."""
+        await self.ready(seconds)
+        self.asked += [text for text in texts if text != PROBE]
+        vectors = [vector_of(text, self.weights) for text in (*texts, PROBE)]
+        return Encoded(np.stack(vectors[:-1]), vectors[-1])
 
     def close(self) -> None:
         """Nothing to let go of."""
 
 
-def vector_of(text: str) -> Half:
+class Ready:
+    """Models of a cluster that are ready, unless one is `loading`. `lost`: those that were not
+    there after all."""
+
+    def __init__(self) -> None:
+        self.loading = False
+        self.lost_ones: list[str] = []
+
+    async def wait(self, model: str, deadline: float) -> None:
+        """See `serve.search.served_encoder.Readiness`."""
+        if self.loading:
+            raise ModelNotLoaded(f"{model} on a host is not loaded")
+
+    def lost(self, model: str) -> None:
+        """See `serve.search.served_encoder.Readiness`."""
+        self.lost_ones.append(model)
+
+
+def vector_of(text: str, weights: int = 0) -> Half:
     """The vector of a text by its words."""
     vector = np.full(LENGTH, 1e-3, dtype=np.float32)
     for word, _, _ in words_at(text):
-        vector[crc32(word.encode()) % LENGTH] += 1
+        vector[crc32(word.encode(), weights) % LENGTH] += 1
     return (vector / np.linalg.norm(vector)).astype(np.float16)
 
 

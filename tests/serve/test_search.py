@@ -14,12 +14,23 @@ import pytest
 
 from serve.ask.errors import Misconfigured, Refused
 from serve.gateway.searching import check_tenants
-from serve.search.embedding import ServedEncoder
+from serve.search.embedding import Encoded
 from serve.search.errors import BadQuery, NoMeaning
 from serve.search.runs import find_runs
+from serve.search.served_encoder import ServedEncoder
 from serve.search.settings import RunsSettings, SearchSettings
-from serve.search.vectors import Half
-from tests.serve.search_world import LENGTH, World, issue, leave_run, record, search_world, theme
+from serve.search.space import PROBE
+from tests.serve.search_world import (
+    LENGTH,
+    Ready,
+    World,
+    issue,
+    leave_run,
+    record,
+    search_world,
+    theme,
+    vector_of,
+)
 
 ROWS = [
     record(
@@ -178,8 +189,8 @@ async def test_without_the_model_words_are_searched_and_the_answer_says_so(world
 
 
 async def test_a_query_that_the_model_refuses_is_searched_by_its_words(world: World) -> None:
-    async def refuse(texts: Sequence[str], seconds: float) -> Half:
-        return np.zeros((len(texts), LENGTH), np.float16)
+    async def refuse(texts: Sequence[str], seconds: float) -> Encoded:
+        return Encoded(np.zeros((len(texts), LENGTH), np.float16), vector_of(PROBE))
 
     world.vectors.encode = refuse  # type: ignore[method-assign]
     answer = await world.answer(query="refunds")
@@ -202,10 +213,10 @@ async def test_a_text_that_the_model_refuses_keeps_no_other_from_having_a_vector
         ]
         return orjson.dumps({"object": "list", "data": data, "model": "m", "usage": {}})
 
-    encoder = ServedEncoder("m", "m", answer)
+    encoder = ServedEncoder("m", "m", answer, Ready())
     refused = await encoder.encode(["bad", "bad too"], 1)
-    np.testing.assert_array_equal(refused, np.zeros((2, 2)))
-    mixed = await encoder.encode(["good", "bad"], 1)
+    np.testing.assert_array_equal(refused.vectors, np.zeros((2, 2)))
+    mixed = (await encoder.encode(["good", "bad"], 1)).vectors
     np.testing.assert_allclose(mixed.astype(float), np.array([[0.6, 0.8], [0, 0]]), atol=1e-3)
 
 

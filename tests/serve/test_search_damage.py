@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from serve.search import graphs
+from serve.search.embedding import Encoded
 from serve.search.leftovers import KEPT_SECONDS
 from serve.search.settings import RunsSettings
-from serve.search.vectors import Half
 from tests.serve.search_world import WordVectors, leave_run, record, search_world, theme
 
 FIRST = [record("r-1", "the refund is late"), record("r-2", "the parcel is stuck")]
@@ -190,6 +190,7 @@ async def test_what_a_killed_indexer_left_half_written_is_removed(tmp_path: Path
         ),
         ("graph.usearch", 1),
         ("rows.npy", 1),
+        ("vectors.npy", 1),
     ],
 )
 async def test_a_graph_that_is_damaged_is_left_out_and_made_anew(
@@ -237,8 +238,9 @@ async def test_vectors_of_another_length_than_before_leave_the_search_answering(
     class Short(WordVectors):
         """The model of the same name that gives shorter vectors."""
 
-        async def encode(self, texts: Sequence[str], seconds: float) -> Half:
-            return (await super().encode(texts, seconds))[:, :32]
+        async def encode(self, texts: Sequence[str], seconds: float) -> Encoded:
+            vectors, probe = await super().encode(texts, seconds)
+            return Encoded(vectors[:, :32], probe[:32] / np.linalg.norm(probe[:32]))
 
     leave_run(tmp_path / "2026-03-10", FIRST)
     async with search_world(tmp_path, state=tmp_path / ".index") as world:
@@ -246,7 +248,7 @@ async def test_vectors_of_another_length_than_before_leave_the_search_answering(
     leave_run(tmp_path / "2026-03-11", [record("r-3", "a new parcel"), FIRST[1]])
     async with search_world(tmp_path, state=tmp_path / ".index", vectors=Short()) as world:
         await world.follow()
-        assert set(await world.hits(query="parcel", mode="meaning")) == {"r-2", "r-3"}
+        assert set(await world.hits(query="parcel", mode="meaning")) == {"r-1", "r-2", "r-3"}
         assert world.indexer.behind == 0
 
 

@@ -12,11 +12,11 @@ import pytest
 from serve.ask.errors import Unavailable
 from serve.search import missing
 from serve.search.catalog import Catalog
+from serve.search.embedding import Encoded
 from serve.search.indexer import Indexer
 from serve.search.leftovers import KEPT_SECONDS
 from serve.search.runs import UNDER_WAY
 from serve.search.settings import RunsSettings
-from serve.search.vectors import Half
 from tests.serve.search_world import WordVectors, leave_run, record, renamed, search_world
 
 FIRST = [record("r-1", "the refund is late"), record("r-2", "the parcel is stuck")]
@@ -211,7 +211,7 @@ async def test_a_new_run_is_found_while_another_one_is_still_embedded(tmp_path: 
             super().__init__()
             self.asked_for, self.go_on = asyncio.Event(), asyncio.Event()
 
-        async def encode(self, texts: Sequence[str], seconds: float) -> Half:
+        async def encode(self, texts: Sequence[str], seconds: float) -> Encoded:
             self.asked_for.set()
             await self.go_on.wait()
             return await super().encode(texts, seconds)
