@@ -21,6 +21,7 @@ from serve.generation.sampling import Sampling
 from serve.generation.schedule import Plan
 from serve.generation.sequence import Sequence as Stream
 from serve.generation.server import GenerationServer
+from serve.models.contract import ModelServer
 from serve.models.settings import GeneratorSettings
 
 VOCABULARY = 128
@@ -136,7 +137,7 @@ async def until(true: Any) -> None:
 class DirectCalls:
     """`ReadyCalls` of one server in this process."""
 
-    def __init__(self, served: GenerationServer) -> None:
+    def __init__(self, served: ModelServer) -> None:
         self._served = served
 
     async def ready(self, model: str) -> None:

@@ -7,6 +7,7 @@ The tests of this file share one cluster.
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
@@ -176,6 +177,36 @@ def test_a_client_that_leaves_frees_its_place(url: str, stream: bool) -> None:
     wait_until(lambda: not is_full())
 
 
+def test_of_a_burst_one_is_taken_and_the_others_are_told_at_once(url: str) -> None:
+    """Through Ray Serve. The model takes one request at a time, and would answer it never."""
+    said: list[httpx.Response] = []
+
+    async def crowd() -> None:
+        limits = httpx.Limits(max_connections=None)
+        async with httpx.AsyncClient(base_url=url, timeout=300, limits=limits) as http:
+            body = {"model": "single", "messages": [{"role": "user", "content": "hold on"}]}
+            held = {
+                asyncio.create_task(http.post("chat/completions", json=body)) for _ in range(99)
+            }
+            while len(held) > 1:
+                done, held = await asyncio.wait(held, return_when=asyncio.FIRST_COMPLETED)
+                said.extend(each.result() for each in done)
+            await asyncio.to_thread(wait_until, lambda: running(url, "single") == 1)
+            held.pop().cancel()
+
+    asyncio.run(crowd())
+    assert {each.status_code for each in said} == {503}
+    assert {each.headers["retry-after"] for each in said} == {"2"}
+    wait_until(lambda: running(url, "single") == 0)
+
+
+def running(url: str, model: str) -> float | None:
+    """Requests that the model answers, as the gateway tells Prometheus; None: it does not yet."""
+    told = httpx.get(f"{url.removesuffix('/v1')}/metrics").text
+    found = re.search(rf'^fupan_model_running{{model="{model}"}} ([0-9.]+)$', told, re.MULTILINE)
+    return float(found[1]) if found else None
+
+
 def test_a_model_that_cannot_be_loaded_takes_no_other_along(url: str) -> None:
     wait_until(lambda: status("broken") == ApplicationStatus.DEPLOY_FAILED)
     with pytest.raises(openai.InternalServerError, match="local/broken cannot answer") as caught:
@@ -235,12 +266,10 @@ def test_a_model_that_nobody_asks_for_has_no_process_and_comes_back(url: str) ->
 
 
 def test_what_models_measure_is_told_by_the_gateway(url: str) -> None:
-    def told() -> str:
-        return httpx.get(f"{url.removesuffix('/v1')}/metrics").text
-
-    wait_until(lambda: 'fupan_model_running{model="writer"' in told())
+    wait_until(lambda: running(url, "writer") is not None)
     ask(url, "writer", "hello")
-    assert 'fupan_tokens_total{kind="out",model="writer",provider="local"' in told()
+    told = httpx.get(f"{url.removesuffix('/v1')}/metrics").text
+    assert 'fupan_tokens_total{kind="out",model="writer",provider="local"' in told
 
 
 def test_the_model_of_the_config_file_for_development_is_deployed_by_it(url: str) -> None:
