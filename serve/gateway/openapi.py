@@ -7,10 +7,17 @@ something that this document describes.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from serve.gateway.openapi_schemas import NAME, SCHEMAS, Schema
-from serve.gateway.openapi_search import SEARCH_SCHEMAS
+from serve.gateway.openapi_search import (
+    REPORT_CODES,
+    REPORTS_CODES,
+    SEARCH_CODES,
+    SEARCH_SCHEMAS,
+    Codes,
+)
 from serve.gateway.request import MOST_ID, MOST_JOINED
 from serve.search.reports import FILES, PAGE
 
@@ -37,6 +44,7 @@ _ERRORS: Final = {
     "401": "No API key, or an unknown one.",
     "403": "The key may not ask this model, or may not search.",
     "404": "There is no such model, or no such report.",
+    "408": "The time is over that `x-request-timeout-seconds` or the ingress gives a request.",
     "409": "Answered before under this `Idempotency-Key`, and the answer was not kept.",
     "413": "The body is too large.",
     "429": "A rate or the money is used up; `code` says whose.",
@@ -46,7 +54,6 @@ _ERRORS: Final = {
     "504": "The provider took too long.",
 }
 _KEY_ERRORS: Final = ("401", "500")
-_REPORT_ERRORS: Final = ("401", "403", "500", "503")
 
 
 def document(version: str, metrics: bool, search: bool = False) -> Schema:
@@ -125,11 +132,12 @@ def _analyze() -> Schema:
     }
 
 
-def _told(schema: str, summary: str, errors: tuple[str, ...], open_: bool = False) -> Schema:
+def _told(schema: str, summary: str, errors: Iterable[str] | Codes, open_: bool = False) -> Schema:
+    codes = errors if isinstance(errors, dict) else None
     told: Schema = {
         "operationId": summary.rstrip(".").replace(" ", "_").lower(),
         "summary": summary,
-        "responses": {"200": _json(schema, summary, _REQUEST_ID), **_errors(errors)},
+        "responses": {"200": _json(schema, summary, _REQUEST_ID), **_errors(errors, codes)},
     }
     return {**told, "security": []} if open_ else told
 
@@ -157,12 +165,12 @@ def _searched() -> Schema:
         "requestBody": _body("SearchQuery"),
         "responses": {
             "200": _json("SearchAnswer", "What was found, best first.", _REQUEST_ID),
-            **_errors(("400", "401", "403", "413", "429", "500", "503")),
+            **_errors(SEARCH_CODES, SEARCH_CODES),
         },
     }
     run = {"name": "run", "in": "path", "required": True, "schema": NAME}
     file = {"name": "file", "in": "path", "required": True, "schema": {"enum": list(FILES)}}
-    listed = _told("Reports", "The runs there are.", _REPORT_ERRORS)
+    listed = _told("Reports", "The runs there are.", REPORTS_CODES)
     return {
         "/v1/search": {"post": found},
         "/v1/reports": {"get": listed},
@@ -185,7 +193,7 @@ def _file(name: str, summary: str, parameters: list[Schema], files: list[str]) -
                 "headers": _REQUEST_ID,
                 "content": {kind: {"schema": {}} for kind in kinds},
             },
-            **_errors(("404", *_REPORT_ERRORS)),
+            **_errors(REPORT_CODES, REPORT_CODES),
         },
     }
 
@@ -224,11 +232,17 @@ def _json(schema: str, description: str, headers: Schema) -> Schema:
     }
 
 
-def _errors(statuses: Any) -> Schema:
-    return {
-        status: _json("Error", _ERRORS[status], _RETRY if status in ("429", "503") else _REQUEST_ID)
-        for status in statuses
-    }
+def _errors(statuses: Iterable[str], codes: Codes | None = None) -> Schema:
+    """Of these statuses. `codes`: those that an error of each may have, where they are known."""
+    errors = {}
+    for status in sorted(statuses):
+        headers = _RETRY if status in ("429", "503") else _REQUEST_ID
+        errors[status] = _json("Error", _ERRORS[status], headers)
+        if codes is not None:
+            code = {"properties": {"code": {"enum": list(codes[status])}}}
+            coded = {"allOf": [_ref("Error"), {"properties": {"error": code}}]}
+            errors[status]["content"] = {"application/json": {"schema": coded}}
+    return errors
 
 
 def _ref(schema: str) -> Schema:

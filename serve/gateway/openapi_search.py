@@ -1,6 +1,7 @@
-"""The values of `/v1/search` and `/v1/reports`, as JSON Schemas.
+"""The values of `/v1/search` and `/v1/reports`, as JSON Schemas, and the codes of their errors.
 
-Invariant: what a schema of a query allows, `serve.search.query` takes.
+Invariant: what a schema of a query allows, `serve.search.query` takes; an error has one of these
+codes.
 """
 
 from __future__ import annotations
@@ -29,6 +30,29 @@ _TIME: Final[_Schema] = {
     "format": "date-time",
     "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}",
     "description": "With its zone; inclusive.",
+}
+
+Codes = dict[str, tuple[str | None, ...]]
+"""Of errors, by their status; None: an error without a code."""
+_COMING: Final[Codes] = {
+    "401": ("invalid_api_key",),
+    "403": ("search_not_allowed", "foreign_page"),
+    "408": ("gateway_timed_out",),
+    "413": ("body_too_large",),
+    "500": ("internal_error", "gateway_replica_lost"),
+}
+_BUSY: Final = ("search_unavailable", "gateway_overloaded", "gateway_draining")
+SEARCH_CODES: Final[Codes] = {
+    **_COMING,
+    "400": ("invalid_query", "body_timeout", None),
+    "429": ("key_rate_limited", "key_money_held"),
+    "503": (*_BUSY, "key_account_unavailable"),
+}
+REPORTS_CODES: Final[Codes] = {**_COMING, "400": ("body_timeout",), "503": _BUSY}
+REPORT_CODES: Final[Codes] = {
+    **REPORTS_CODES,
+    "400": ("report_ambiguous", "body_timeout"),
+    "404": ("report_not_found",),
 }
 
 SEARCH_SCHEMAS: Final[dict[str, _Schema]] = {

@@ -12,7 +12,7 @@
     nearest.py     the vectors nearest to one (graphs.py: graphs over many, kept on disk)
     segment.py     the index of one run, and its filters
     indexer.py     runs -> index (missing.py: which vectors a run lacks; grapher.py: which graphs;
-                   seal.py: what was changed by others; catalog.py: what there is; leftovers.py: what
+                   seal.py: what others changed; catalog.py: what there is; leftovers.py: what
                    nothing names)
     query.py       what is looked for (meaning.py: its vector)
     view.py        all that a tenant sees, searched (snapshot.py: the index at one moment)

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from serve.gateway.openapi import document
+from serve.gateway.openapi_search import REPORT_CODES, REPORTS_CODES, SEARCH_CODES, Codes
+
 HERE = Path(__file__).parent
 TEXT = (HERE.parents[1] / "docs" / "openai.md").read_text(encoding="utf-8")
 DIFFERENCES = [
@@ -32,3 +35,24 @@ def test_each_difference_names_a_test_that_is_there(line: str) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     assert name in there
+
+
+SEARCHES = {
+    ("/v1/search", "post"): SEARCH_CODES,
+    ("/v1/reports", "get"): REPORTS_CODES,
+    ("/v1/reports/{run}", "get"): REPORT_CODES,
+    ("/v1/reports/{run}/{file}", "get"): REPORT_CODES,
+}
+
+
+@pytest.mark.parametrize(("path", "method"), SEARCHES)
+def test_every_code_of_the_search_is_in_both_documents(path: str, method: str) -> None:
+    codes: Codes = SEARCHES[path, method]
+    told = document("0", metrics=True, search=True)["paths"][path][method]["responses"]
+    assert {status for status in told if status != "200"} == set(codes)
+    for status, known in codes.items():
+        schema = told[status]["content"]["application/json"]["schema"]
+        told_codes = schema["allOf"][1]["properties"]["error"]["properties"]["code"]["enum"]
+        assert told_codes == list(known)
+        assert all(code is None or f"`{code}`" in TEXT for code in known)
+    assert f"`{method.upper()} {path}`" in TEXT
