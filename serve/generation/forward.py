@@ -5,7 +5,7 @@ step; attention alone looks at each stream for itself, through transformers' own
 that. So streams join and leave at every step, and a prompt is read in pieces beside them.
 
 Invariant: a stream's logits are those that the model gives for it alone (to the rounding), whoever
-is beside it: `check` shows it for the model at hand.
+is beside it: `take_over` shows it for the model at hand.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from serve.generation.errors import GenerationModelError, StepTooLarge
+from serve.generation.packed import pack_linears
 from serve.generation.schedule import Copy, Plan, Work
 
 ATTENTION = "fupan_slots"
@@ -89,12 +90,14 @@ class SlotForward:
             ).logits[0]
             return np.asarray(logits.float().cpu().numpy())
 
-    def check(self, tokens: list[int]) -> None:
-        """Compare with the model's own way on `tokens` (some ten). Raises GenerationModelError."""
+    def take_over(self, tokens: list[int]) -> None:
+        """Give the model this attention, and on the CPU packed matrices; then compare with its own
+        way on `tokens` (some ten). Raises GenerationModelError."""
         wanted = torch.tensor([tokens], device=self._device)
         with torch.inference_mode():
             expected = self._model(input_ids=wanted, use_cache=False).logits[0, -1].float()
         self._model.set_attn_implementation(ATTENTION)
+        pack_linears(self._model)
         half = len(tokens) // 2
         self.run(Plan([], [Work(0, 0, tokens[:half], False)]))
         beside = Work(1, 0, tokens[1:], True)

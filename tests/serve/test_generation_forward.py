@@ -27,8 +27,8 @@ def _model(kind: str, **more: Any) -> Any:
 def test_a_model_runs_over_slots_as_it_does_by_itself(kind: str) -> None:
     from serve.generation.forward import SlotForward
 
-    SlotForward(_model(kind), 4, 32).check(TOKENS)
-    SlotForward(_model(kind), 1, 32).check(TOKENS)
+    SlotForward(_model(kind), 4, 32).take_over(TOKENS)
+    SlotForward(_model(kind), 1, 32).take_over(TOKENS)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_one_that_looks_back_otherwise_is_found_out(kind: str, more: dict[str, A
     from serve.generation.forward import SlotForward
 
     with pytest.raises((NotImplementedError, RuntimeError)):
-        SlotForward(_model(kind, **more), 4, 32).check(TOKENS)
+        SlotForward(_model(kind, **more), 4, 32).take_over(TOKENS)
 
 
 def test_a_copy_holds_what_its_source_held() -> None:
@@ -48,7 +48,7 @@ def test_a_copy_holds_what_its_source_held() -> None:
     from serve.generation.schedule import Copy, Plan, Work
 
     forward = SlotForward(_model("llama"), 2, 32)
-    forward.check(TOKENS)
+    forward.take_over(TOKENS)
     whole = forward.run(Plan([], [Work(0, 0, TOKENS, True)]))
     copied = forward.run(
         Plan([Copy(0, 1, 5)], [Work(0, 8, [3], False), Work(1, 5, TOKENS[5:], True)])
@@ -63,7 +63,7 @@ def test_a_slot_that_held_no_numbers_is_as_good_as_new_once_it_is_cleared() -> N
     from serve.generation.schedule import Plan, Work
 
     forward = SlotForward(_model("llama"), 2, 32)
-    forward.check(TOKENS)
+    forward.take_over(TOKENS)
     beside = Work(1, 0, TOKENS, True)
     works = [Work(0, 0, TOKENS[:2], True), beside]
     expected = forward.run(Plan([], works))
