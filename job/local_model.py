@@ -21,6 +21,7 @@ from ray.util import list_named_actors
 from job.errors import UsageError
 from job.local_actor import ActorCalls, GeneratorHost
 from job.local_schema import bounded, pack_schema
+from job.ray_reason import reason_in
 from serve.ask.contract import Model, Reply
 from serve.ask.limiter_server import NAMESPACE
 from serve.ask.settings import Provider
@@ -139,8 +140,7 @@ def start_local(provider: Provider | None) -> Any:
     try:
         ray.get(ready)
     except RayActorError as error:
-        why = str(getattr(error, "cause", None) or error).strip().splitlines()[-1]
-        raise UsageError(f"--provider {provider.base_url}: {why}") from error
+        raise UsageError(f"--provider {provider.base_url}: {reason_in(str(error))}") from error
     return handle
 
 

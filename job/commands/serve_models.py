@@ -6,7 +6,6 @@ is said, with the reason, and takes nothing else along; one that takes long to l
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from ray import serve as ray_serve
 from ray.serve.schema import ApplicationStatus
 
 from job.commands.serve_apps import Wait, runs
+from job.ray_reason import ERROR, reason_in
 from serve.gateway.settings import GatewaySettings
 from serve.models.app import placement, targets
 from serve.models.calls import APPLICATION
@@ -133,37 +133,12 @@ def _told(found: Any) -> str:
 def _delay(found: Any) -> str:
     """Why a model is not loaded yet, where Ray Serve knows."""
     told = _told(found)
-    if _ERROR in told:
+    if ERROR in told:
         return f", and it failed at first: {reason_in(told)}"
     if (needs := told.find(_NEEDS)) >= 0:
         return f": no node has room for it. {one_line(told[needs:])}"
     return ""
 
 
-_ERROR, _NEEDS = "Error:\n", "Resources required"
-"""Of what Ray Serve says: what comes before a replica's own error, and before what a replica that
-has no place waits for."""
-_DIED = ("ActorDiedError", "OutOfMemoryError", "ActorUnavailableError")
-_DETAIL = re.compile(r"Worker exit detail: ([^\"]+)")
-"""What Ray knows of the end of a process."""
-_OURS = re.compile(r"^serve\.[\w.]+: ")
-"""The class of an error of our own, whose words say all."""
-
-
-def reason_in(told: str) -> str:
-    """Of what Ray Serve knows of a deployment, the replica's own error in one line: what comes
-    behind its traceback."""
-    lines = told.partition(_ERROR)[2].splitlines() or told.splitlines()
-    frames = [place for place, line in enumerate(lines) if line.startswith("  File ")]
-    behind = lines[frames[-1] + 1 :] if frames else lines
-    while behind and (not behind[0].strip() or (frames and behind[0].startswith("    "))):
-        behind = behind[1:]
-    reason = one_line(_OURS.sub("", " ".join(behind)))
-    if any(each in reason for each in _DIED):
-        if detail := _DETAIL.search(reason):
-            reason = detail[1]
-        return (
-            "its process ended while it was loading, most often because the machine has too little "
-            f"memory for it: choose a smaller model, or a larger machine ({reason})"
-        )
-    return reason or "no reason is known; the log of its process may have one"
+_NEEDS = "Resources required"
+"""Of what Ray Serve says: what comes before that which a replica that has no place waits for."""

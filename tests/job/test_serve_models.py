@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +13,8 @@ from ray.core.generated.common_pb2 import ActorDiedErrorContext
 from ray.exceptions import ActorDiedError, RayTaskError
 from ray.serve.schema import ApplicationStatus
 
-from job.commands.serve_models import OwnModels, _slow, reason_in
+from job.commands.serve_models import OwnModels, _slow
+from job.ray_reason import reason_in
 from serve.embedding.engine import EmbeddingModelError
 from serve.models.settings import EmbedderSettings, GeneratorSettings
 
@@ -53,11 +54,12 @@ def test_the_whole_reason_is_told_in_one_line_without_its_traceback(
     assert len(told) < 700
 
 
-def test_a_process_that_died_is_probably_short_of_memory() -> None:
+@pytest.mark.parametrize("text", [repr, str])
+def test_a_process_that_died_is_probably_short_of_memory(text: Callable[[object], str]) -> None:
     context = ActorDiedErrorContext(
         error_message="Worker exit detail: killed by SIGKILL.", actor_id=bytes(16), pid=9
     )
-    told = reason_in(TIMES + repr(ActorDiedError(context)))
+    told = reason_in(TIMES + text(ActorDiedError(context)))
     assert "the machine has too little memory for it: choose a smaller model" in told
     assert told.endswith("(killed by SIGKILL.)")
 

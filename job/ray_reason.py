@@ -1,0 +1,37 @@
+"""What Ray tells of a process that failed, as one line for whoever started it. Pure.
+
+Invariant: one line without a traceback, and with the whole of the error that was raised.
+"""
+
+from __future__ import annotations
+
+import re
+
+from serve.models.weights import one_line
+
+ERROR = "Error:\n"
+"""Of what Ray Serve says of a deployment: what comes before a replica's own error."""
+_DIED = ("ActorDiedError", "The actor died unexpectedly", "OutOfMemoryError", "ActorUnavailableError")
+_DETAIL = re.compile(r"Worker exit detail: ([^\"]+)")
+"""What Ray knows of the end of a process."""
+_OURS = re.compile(r"^serve\.[\w.]+: ")
+"""The class of an error of our own, whose words say all."""
+
+
+def reason_in(told: str) -> str:
+    """Of what Ray says of an actor or a deployment, the error that its process raised: what comes
+    behind the traceback."""
+    lines = told.partition(ERROR)[2].splitlines() or told.splitlines()
+    frames = [place for place, line in enumerate(lines) if line.startswith("  File ")]
+    behind = lines[frames[-1] + 1 :] if frames else lines
+    while behind and (not behind[0].strip() or (frames and behind[0].startswith("    "))):
+        behind = behind[1:]
+    reason = one_line(_OURS.sub("", " ".join(behind)))
+    if any(each in reason for each in _DIED):
+        if detail := _DETAIL.search(reason):
+            reason = detail[1]
+        return (
+            "its process ended while it was loading, most often because the machine has too little "
+            f"memory for it: choose a smaller model, or a larger machine ({reason})"
+        )
+    return reason or "no reason is known; the log of its process may have one"
