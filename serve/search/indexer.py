@@ -22,21 +22,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from serve.search.catalog import FILE, FORMAT, Catalog, IndexedRun, SkippedRun
-from serve.search.documents import read_documents
+from serve.search.catalog import FILE, Catalog, IndexedRun, SkippedRun
 from serve.search.embedding import Encoder
 from serve.search.errors import DamagedRun
 from serve.search.folders import why
 from serve.search.grapher import Grapher
 from serve.search.leftovers import Leftovers, whole_in
 from serve.search.missing import Missing
-from serve.search.reports import Summaries
-from serve.search.runs import RunFolder, find_runs, fingerprint, is_under_way, shown_path
-from serve.search.seal import seal
-from serve.search.segment import Segment, is_sound, write_segment
+from serve.search.runs import RunFolder, find_runs, is_under_way, shown_path
 from serve.search.settings import RunsSettings
+from serve.search.shelf import Shelf
 from serve.search.space import PROBE, Space, space_of
-from serve.search.vectors import READ_ERRORS, Groups, Half, folder_of, sound_parts
+from serve.search.vectors import READ_ERRORS, Groups, Half
 
 PROBE_SECONDS = 600.0
 """Between two looks whether the model is still the one whose vectors there are, where it is asked
@@ -73,11 +70,7 @@ class Indexer:
         self._catalog = Catalog(self._space)
         self._runs: dict[str, IndexedRun] = {}
         self._skipped: dict[str, SkippedRun] = {}
-        self._unreadable: dict[str, str] = {}
-        """Why segments could not be made, by the names they would have."""
-        self._summaries = Summaries()
-        self._seals: dict[str, str] = {}
-        """Of the folders of segments, with their vectors, as they were left."""
+        self._shelf = Shelf(state / "segments")
         self._grapher = Grapher(state, ())
         self._leftovers = Leftovers(state, clock)
         self._working: tuple[str, Missing] | None = None
@@ -112,7 +105,7 @@ class Indexer:
             except READ_ERRORS as error:
                 self._skip(run, f"it cannot be read: {type(error).__name__}")
         for gone in self._runs.keys() - found.keys():
-            self._seals.pop(self._runs.pop(gone).segment, None)
+            self._shelf.forget(self._runs.pop(gone).segment)
         if self._working is not None:
             known = {run.segment for run in self._runs.values()}
             self._working = self._working if self._working[0] in known else None
@@ -135,9 +128,11 @@ class Indexer:
     async def embed(self, seconds: float) -> bool:
         """Embed some of what has no vector yet, and publish it; whether there was any. Raises what
         `Encoder.encode` does where the model gives nothing within `seconds`."""
-        if self._runs and self._clock() >= self._probe_at:
-            await self._is_of((await self._encoder.encode([PROBE], seconds)).probe)
         portion = await asyncio.to_thread(self._next)
+        # Where there are vectors to take over, that needs no model.
+        if (portion is None or portion.texts) and self._runs and self._clock() >= self._probe_at:
+            await self._is_of((await self._encoder.encode([PROBE], seconds)).probe)
+            portion = await asyncio.to_thread(self._next)
         if portion is None:
             return False
         vectors = None
@@ -166,7 +161,7 @@ class Indexer:
             self._working = None
             for run in list(self._runs.values()):
                 try:
-                    self._runs[run.run.id] = self._counted(run)
+                    self._runs[run.run.id] = self._shelf.counted(run, self._space.id)
                 except OSError:
                     del self._runs[run.run.id]  # it is taken in again
             self.publish()
@@ -218,7 +213,7 @@ class Indexer:
             if known is not None and known.segment == run.segment:
                 embedded = run.texts - missing.count
                 self._runs[run.run.id] = replace(known, parts=missing.parts, embedded=embedded)
-                self._seals[run.segment] = seal(*self._folders(run.segment))
+                self._shelf.left(run.segment, self._space.id)
             self.publish()
 
     def publish(self) -> None:
@@ -236,43 +231,11 @@ class Indexer:
 
     def _take_in(self, run: RunFolder) -> None:
         """Index a run, unless it is as it was. Raises DamagedRun."""
-        name = _name_of(run)
-        report = self._summaries.of(run)
-        folder, vectors = self._folders(name)
         known = self._runs.get(run.id)
-        if known is not None and known.segment != name:
-            known = None
-        if known is not None:
-            if self._seals.get(name) == seal(folder, vectors):
-                self._runs[run.id] = replace(known, run=run, report=report)
-                return
-            _LOG.warning("the index of the run %s is not what was written", run.id)
-        if name in self._unreadable:
-            raise DamagedRun(self._unreadable[name])
-        if (known is not None and known.seal != seal(folder)) or not is_sound(folder):
-            self._write(run, name)
-        if self._working is not None and self._working[0] == name:
+        taken = self._runs[run.id] = self._shelf.take_in(run, known, self._space.id)
+        as_it_was = known is not None and (known.seal, known.parts) == (taken.seal, taken.parts)
+        if not as_it_was and self._working is not None and self._working[0] == taken.segment:
             self._working = None  # of before it was gone
-        texts = Segment.open(folder).groups
-        indexed = IndexedRun(run, name, seal(folder), (), texts, 0, report)
-        self._runs[run.id] = self._counted(indexed)
-
-    def _write(self, run: RunFolder, name: str) -> None:
-        """Make a segment, anew where there is a damaged one. Raises DamagedRun."""
-        try:
-            documents = read_documents(run)
-        except DamagedRun as error:
-            if _name_of(run) == name:
-                self._unreadable[name] = error.message
-            raise
-        if _name_of(run) != name:
-            raise DamagedRun("it was changed while it was read")
-        write_segment(self._state / "segments" / name, documents)
-
-    def _folders(self, segment: str) -> tuple[Path, Path]:
-        """Of a segment, and of its vectors."""
-        folder = self._state / "segments" / segment
-        return folder, folder_of(folder, self._space.id)
 
     def _missing_of(self, run: IndexedRun) -> Missing:
         """What a run has no vectors of; known from the portion before, if that was of the same."""
@@ -283,15 +246,3 @@ class Indexer:
             missing.recall([each for each in whole_in(segments) if each.name != run.segment])
             self._working = run.segment, missing
         return self._working[1]
-
-    def _counted(self, run: IndexedRun) -> IndexedRun:
-        """`run` with the vectors that it has on disk."""
-        folder, vectors = self._folders(run.segment)
-        names, groups = sound_parts(vectors, run.texts)
-        self._seals[run.segment] = seal(folder, vectors)
-        return replace(run, parts=tuple(names), embedded=len(groups))
-
-
-def _name_of(run: RunFolder) -> str:
-    """Of the segment of a run as it is now. Raises DamagedRun."""
-    return f"{run.id}-{fingerprint(run)}-{FORMAT}"

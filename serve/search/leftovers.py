@@ -24,7 +24,8 @@ class Leftovers:
 
     def tidy(self) -> None:
         """Remove what a writer that was killed left half written."""
-        for folder in (self._state, self._state / "segments", self._state / "graphs"):
+        below = (self._state / name for name in ("segments", "graphs", "models"))
+        for folder in (self._state, *below):
             for each in (*folder.glob(".*.part"), *folder.glob("*/vectors-*/.*.part")):
                 with contextlib.suppress(OSError):
                     shutil.rmtree(each) if each.is_dir() else each.unlink()

@@ -26,6 +26,8 @@ from serve.search.segment import Mask, Segment
 from serve.search.vectors import Half
 from serve.search.words import asked_words
 
+MOST_WEIGHT, POWER = 2.0, 2.0
+"""Of words, see `weight_of`."""
 DEPTH = 100
 """Groups of each list, at least: a group beyond adds less than a hundred-and-sixtieth."""
 RANK = 60
@@ -42,6 +44,18 @@ class Found:
     score: float
     like: int
     ranks: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """What words and meaning found of a query, each on its own, best first, by the keys of groups.
+    `share`: how much of what was asked the best by words has, 0 to 1; `masks`, `scores`: by run,
+    which documents pass, and how well they answer by words."""
+
+    found: Mapping[str, Sequence[int]]
+    share: float
+    masks: Mapping[int, Mask | None]
+    scores: Mapping[int, NDArray[np.float32]]
 
 
 class View:
@@ -63,32 +77,29 @@ class View:
 
     def search(self, query: Query, vector: Half | None) -> list[Found]:
         """The best of what passes, best first. `vector`: of the query, None: only its words."""
+        lists = self.lists(query, vector)
+        weights = {"words": weight_of(lists.share)} if len(lists.found) > 1 else {}
+        joined = join(lists.found, weights)[: query.limit]
+        return [self.found(key, total, ranks, lists) for key, total, ranks in joined]
+
+    def lists(self, query: Query, vector: Half | None) -> Lists:
+        """What words and meaning find; see `search`."""
         chosen = [n for n, run in enumerate(self.runs) if _is_asked(run, query)]
         masks = {n: self.segments[n].mask(query) for n in chosen}
         depth = max(DEPTH, query.limit)
-        lists: dict[str, list[int]] = {}
+        found: dict[str, list[int]] = {}
         scores: dict[int, NDArray[np.float32]] = {}
-        asked = None
+        share = 0.0
         if query.mode != "meaning":
             asked = Asked([segment.words for segment in self.segments], asked_words(query.text))
             scores = _by_words(asked, masks)
-            lists["words"] = self._best(scores, depth)
+            found["words"] = self._best(scores, depth)
+            if found["words"]:
+                run = self._run_of(found["words"][0])
+                share = asked.share(run, int(np.argmax(scores[run])))
         if vector is not None and query.mode != "words":
-            lists["meaning"] = self._by_meaning(vector, masks, depth)
-        weights = {}
-        if asked is not None and len(lists) > 1:
-            weights["words"] = self._weight(asked, scores, lists["words"])
-        joined = join(lists, weights)[: query.limit]
-        return [self._found(key, total, ranks, masks, scores) for key, total, ranks in joined]
-
-    def _weight(
-        self, asked: Asked, scores: Mapping[int, NDArray[np.float32]], best: Sequence[int]
-    ) -> float:
-        """What the words weigh beside the meaning. `best`: what they found."""
-        if not best:
-            return 0.0
-        run = self._run_of(best[0])
-        return 2 * asked.share(run, int(np.argmax(scores[run]))) ** 2
+            found["meaning"] = self._by_meaning(vector, masks, depth)
+        return Lists(found, share, masks, scores)
 
     def _run_of(self, key: int) -> int:
         return int(np.searchsorted(self._begins, key, side="right")) - 1
@@ -134,21 +145,14 @@ class View:
         cosines = np.concatenate([cosines for _, cosines in parts])
         return [int(key) for key in keys[np.lexsort((keys, -cosines))[:most]]]
 
-    def _found(
-        self,
-        key: int,
-        total: float,
-        ranks: dict[str, int],
-        masks: Mapping[int, Mask | None],
-        scores: Mapping[int, NDArray[np.float32]],
-    ) -> Found:
+    def found(self, key: int, total: float, ranks: dict[str, int], lists: Lists) -> Found:
         """The document that stands for a group: that with the best words, or the first."""
         run = self._run_of(key)
         members = self.segments[run].members(key - int(self._begins[run]))
-        mask = masks[run]
+        mask = lists.masks[run]
         if mask is not None:
             members = members[mask[members]]
-        best = int(np.argmax(scores[run][members])) if run in scores else 0
+        best = int(np.argmax(lists.scores[run][members])) if run in lists.scores else 0
         return Found(run, int(members[best]), total, len(members) - 1, ranks)
 
 
@@ -165,6 +169,12 @@ def _by_words(asked: Asked, masks: Mapping[int, Mask | None]) -> dict[int, NDArr
 
 def _is_asked(run: IndexedRun, query: Query) -> bool:
     return not query.run or run.run.id in query.run or run.run.name in query.run
+
+
+def weight_of(share: float, most: float = MOST_WEIGHT, power: float = POWER) -> float:
+    """What words weigh beside the meaning, where the best of them has `share` of what was asked.
+    Pure."""
+    return float(most * share**power)
 
 
 def join(

@@ -168,6 +168,7 @@ async def test_what_a_killed_indexer_left_half_written_is_removed(tmp_path: Path
         await world.follow()
         (vectors,) = (world.state / "segments").glob("*/vectors-*")
         files = [world.state / ".index.json.0.part", vectors / ".0.part"]
+        files.append(world.state / "models" / ".0.part")
         folders = [world.state / "segments" / ".run.0.part", world.state / "graphs" / ".g.0.part"]
         for folder in folders:
             folder.mkdir(parents=True)

@@ -78,6 +78,26 @@ async def test_weights_that_change_while_all_is_running_are_noticed(tmp_path: Pa
         assert (await world.answer(query="which parcel"))["meaning"] == "used"
 
 
+async def test_while_the_model_is_away_vectors_that_there_are_serve_another_run(
+    tmp_path: Path,
+) -> None:
+    leave_run(tmp_path / "2026-03-10", FIRST)
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        await world.hits(query="stuck parcel")
+        world.vectors.away = True
+        world.clock.now += PROBE_SECONDS
+        leave_run(tmp_path / "2026-03-11", FIRST)
+        world.indexer.look()
+        assert await world.indexer.embed(10)
+        with pytest.raises(Unavailable):
+            await world.indexer.embed(10)
+        await world.server.refresh()
+        assert world.indexer.behind == 0
+        answer = await world.answer(query="stuck parcel", mode="meaning", limit=2)
+        assert [hit["id"] for hit in answer["hits"]] == ["r-2", "r-2"]
+
+
 async def test_with_the_weights_of_before_nothing_is_embedded_again(tmp_path: Path) -> None:
     leave_run(tmp_path / "2026-03-10", FIRST)
     for weights, asked in ((0, 2), (7, 2), (0, 0)):

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from scripts.days.truth import read_truth
-from scripts.search_quality import TRUTH, read_questions
+from scripts.search_quality import GRID, TRUTH, Asked, held_out, read_questions
 
 DAY = Path(__file__).resolve().parents[2] / "docs" / "sample-day"
 
@@ -25,3 +25,28 @@ def test_no_question_is_worded_as_a_record_is() -> None:
         question, half = each["question"].lower(), len(each["question"]) * 2 // 3
         for start in range(len(question) - half + 1):
             assert question[start : start + half] not in said, each
+
+
+def question(cause: str, right: int, share: float = 1.0) -> Asked:
+    """Words put 1 first and 2 second, the meaning the other way round."""
+    lists = {"words": [1, 2, 3], "meaning": [2, 1, 4]}
+    return Asked("en", cause, lists, share, frozenset((right,)))
+
+
+def test_a_question_is_not_asked_with_the_weight_that_was_chosen_by_it() -> None:
+    by_words = [question(cause, right=1) for cause in ("a", "b", "c")]
+    assert held_out(by_words)[0] == [1, 1, 1]
+    # The one that would be answered by meaning is asked as is best for the others, and those as is
+    # best for each other.
+    ranks, chosen = held_out([*by_words, question("d", right=2), question("d", right=2)])
+    assert ranks[3:] == [0.5, 0.5]
+    assert sum(chosen.values()) == 4
+    assert set(chosen) <= set(GRID)
+
+
+def test_the_reciprocal_rank_is_of_the_first_right_one_of_ten() -> None:
+    lists = {"words": list(range(20)), "meaning": [19]}
+    asked = Asked("en", "a", lists, 1.0, frozenset((4, 8)))
+    assert asked.reciprocal_rank(("words",)) == 1 / 5
+    assert Asked("en", "a", lists, 1.0, frozenset((11,))).reciprocal_rank(("words",)) == 0
+    assert Asked("en", "a", lists, 1.0, frozenset((19,))).reciprocal_rank(("meaning",)) == 1
