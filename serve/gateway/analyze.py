@@ -257,8 +257,8 @@ def summed(answered: Sequence[Answered]) -> Answered:
     currency; times are those of the slowest."""
     usages = [one.usage for one in answered if one.usage is not None]
     costs = [one.cost for one in answered if one.cost is not None]
-    currencies = {one.currency for one in answered if one.cost is not None}
-    known = len(costs) == len(answered) and len(currencies) == 1
+    currencies = {one.currency for one in answered if one.cost}
+    known = 0 < len(costs) == len(answered) and len(currencies) <= 1
     firsts = [one.first_byte for one in answered if one.first_byte is not None]
     lasts = [one.last_byte for one in answered if one.last_byte is not None]
     return Answered(
@@ -269,7 +269,7 @@ def summed(answered: Sequence[Answered]) -> Answered:
             sum(usage.cached for usage in usages),
         ),
         cost=sum(costs, Decimal(0)) if known else None,
-        currency=currencies.pop() if known else None,
+        currency=next(iter(currencies), None) if known else None,
         attempts=sum(one.attempts for one in answered),
         queued=max((one.queued for one in answered), default=0.0),
         first_byte=min(firsts, default=None),

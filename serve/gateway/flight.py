@@ -209,5 +209,6 @@ class Reader:
 
 
 def _free(about: Answered) -> Answered:
-    """What is said of an answer to who joined: whose it is, at no cost."""
-    return replace(about, cache="joined", cost=Decimal(0), attempts=0)
+    """What is said of an answer to who joined: whose it is, at no cost, in no currency, as of what
+    was kept."""
+    return replace(about, cache="joined", cost=Decimal(0), currency=None, attempts=0)
