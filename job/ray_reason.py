@@ -11,7 +11,7 @@ from serve.models.weights import one_line
 
 ERROR = "Error:\n"
 """Of what Ray Serve says of a deployment: what comes before a replica's own error."""
-_DIED = ("ActorDiedError", "The actor died unexpectedly", "OutOfMemoryError", "ActorUnavailableError")
+_DIED = ("ActorDied", "actor died unexpectedly", "OutOfMemoryError")
 _DETAIL = re.compile(r"Worker exit detail: ([^\"]+)")
 """What Ray knows of the end of a process."""
 _OURS = re.compile(r"^serve\.[\w.]+: ")
