@@ -119,6 +119,12 @@ def test_a_name_that_nobody_has_heard_of_says_so_online(tmp_path: Path) -> None:
         told = elsewhere("some/model", {"HF_ENDPOINT": url, "HF_HOME": str(tmp_path)})
     assert f"{url} shows no model of that name: correct it" in told
     assert "HF_TOKEN" in told
+
+
+@pytest.mark.slow  # Hugging Face's library tries again for 23 seconds
+def test_a_hub_that_does_not_answer_is_said_to(tmp_path: Path) -> None:
+    with hub() as url:
+        pass
     told = elsewhere("some/model", {"HF_ENDPOINT": url, "HF_HOME": str(tmp_path)})
     assert f"{url} does not answer (" in told
 
