@@ -14,7 +14,6 @@ import hashlib
 import os
 import shutil
 import uuid
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,14 +40,7 @@ def is_due(covered: int, missing: int, vain: int) -> bool:
 
 def write_graph(folder: Path, parts: Mapping[str, Part]) -> tuple[str, ...]:
     """Make the graph over the vectors of segments, by their names, in `folder`, which appears
-    whole. Returns the names in the order of their numbers. Of vectors of several lengths (the model
-    gives others than it did) it has those that most texts have."""
-    counts: Counter[int] = Counter()
-    for part in parts.values():
-        counts[part.vectors.shape[1]] += len(part.groups)
-    length = counts.most_common(1)[0][0]
-    parts = {name: part for name, part in parts.items() if part.vectors.shape[1] == length}
-    names = tuple(parts)
+    whole. Returns the names in the order of their numbers."""
     vectors = np.concatenate([part.vectors for part in parts.values()])
     rows = _rows(parts)
     hidden = folder.parent / f".{folder.name}.{uuid.uuid4().hex[:8]}.part"
@@ -62,7 +54,7 @@ def write_graph(folder: Path, parts: Mapping[str, Part]) -> tuple[str, ...]:
     except BaseException:
         shutil.rmtree(hidden, ignore_errors=True)
         raise
-    return names
+    return tuple(parts)
 
 
 def _digest(folder: Path) -> str:
@@ -106,7 +98,7 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Loose:
-    """Vectors of one length that are in no graph. `rows`: as of a graph."""
+    """Vectors that are in no graph. `rows`: as of a graph."""
 
     segments: tuple[str, ...]
     rows: NDArray[np.int32]
@@ -125,14 +117,12 @@ def _keys(
     return np.where(begins < 0, -1, begins + rows[:, 1])
 
 
-def loose(parts: Mapping[str, Part]) -> list[Loose]:
-    """The vectors of segments, by their names; those of each length together."""
-    made = []
-    for length in sorted({part.vectors.shape[1] for part in parts.values()}):
-        some = {name: each for name, each in parts.items() if each.vectors.shape[1] == length}
-        vectors = np.concatenate([part.vectors for part in some.values()])
-        made.append(Loose(tuple(some), _rows(some), vectors))
-    return made
+def loose(parts: Mapping[str, Part]) -> Loose | None:
+    """The vectors of segments, by their names; None: there are none."""
+    if not parts:
+        return None
+    vectors = np.concatenate([part.vectors for part in parts.values()])
+    return Loose(tuple(parts), _rows(parts), vectors)
 
 
 def _rows(parts: Mapping[str, Part]) -> NDArray[np.int32]:

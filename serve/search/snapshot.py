@@ -29,7 +29,7 @@ class Snapshot:
     segments: dict[str, Segment] = field(default_factory=dict)
     parts: dict[tuple[str, tuple[str, ...]], Part] = field(default_factory=dict)
     graphs: dict[str, Graph] = field(default_factory=dict)
-    _loose: dict[str, list[Loose]] = field(default_factory=dict)
+    _loose: dict[str, Loose | None] = field(default_factory=dict)
     _views: dict[str, View] = field(default_factory=dict)
 
     @classmethod
@@ -123,10 +123,12 @@ class Snapshot:
             if graph.saved.owner in offsets
         ]
         for owner in offsets:
-            nearest += [each.nearest(offsets[owner]) for each in self._loose_of(owner)]
+            rest = self._loose_of(owner)
+            if rest is not None:
+                nearest.append(rest.nearest(offsets[owner]))
         return View(pairs, nearest)
 
-    def _loose_of(self, owner: str) -> list[Loose]:
+    def _loose_of(self, owner: str) -> Loose | None:
         """The vectors of an owner's runs that are in no graph: once, whoever sees them."""
         if owner not in self._loose:
             keys = [(run.segment, run.parts) for run in self.catalog.runs if run.run.owner == owner]

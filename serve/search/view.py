@@ -134,11 +134,7 @@ class View:
                     of_run[:] = True
                 else:
                     of_run[self.segments[number].group[mask]] = True
-        parts = [
-            nearest.search(vector, most, passes)
-            for nearest in self._nearest
-            if nearest.vectors.shape[1] == len(vector)  # others are by the model of before
-        ]
+        parts = [nearest.search(vector, most, passes) for nearest in self._nearest]
         if not parts:
             return []
         keys = np.concatenate([keys for keys, _ in parts])
