@@ -71,3 +71,5 @@ def test_the_bars_hold_from_their_shares_on() -> None:
         (2.0, 1.6),
     ]
     assert all(bar.holds for bar in held)
+    of_plain = [bar.limit for bar in bars("bundled", medians) if PLAIN in bar.what]
+    assert of_plain == [1.6, 1.6]

@@ -81,7 +81,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--rounds", type=int, default=2, help="of each (default 2)")
     parser.add_argument(
-        "--constrained", type=int, default=100, help="answers to JSON schemas (default 100)"
+        "--constrained",
+        type=int,
+        default=100,
+        help="answers to schemas that end (default 100)",
     )
 
 
@@ -149,6 +152,7 @@ def run(args: argparse.Namespace) -> int:
         )
         for count in args.streams
     ]
+    bars.append(Bar("answers that ended", kept.ended, ">=", args.constrained))
     bars.append(Bar("answers that do not fit their schema", kept.wrong, "==", 0))
     return verdict(bars)
 

@@ -1,4 +1,8 @@
-"""Answers to JSON schemas: how many fit, of those that the model ended itself."""
+"""Answers to JSON schemas: how many fit, of those that the model ended itself.
+
+A small model sometimes writes on and on within what a schema allows, until it is cut; another
+answer is asked for then.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,8 @@ AT_ONCE = 24
 """Answers asked for at a time."""
 TOKENS = 240
 """Of an answer at most; one that is cut there says so, and counts as cut."""
+MOST_ASKED = 3
+"""Times as many answers as are wanted are asked for at most."""
 
 _TEXT = {"type": "string", "maxLength": 60}
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
@@ -73,36 +79,45 @@ class Kept(NamedTuple):
 
 
 async def constrained(server: Any, count: int, seed: int) -> Kept:
-    """Ask `server` for `count` answers, at a temperature of 1."""
+    """Ask `server` for answers, at a temperature of 1, until `count` have ended."""
     room = asyncio.Semaphore(AT_ONCE)
 
     async def one(number: int) -> str | None:
-        name = list(SCHEMAS)[number % len(SCHEMAS)]
-        schema = SCHEMAS[name]
-        body = {
-            "model": "smollm2-135m",
-            "messages": [
-                {"role": "user", "content": f"Describe {_ABOUT[number % len(_ABOUT)]} as JSON."}
-            ],
-            "temperature": 1,
-            "seed": seed * 100_003 + number,
-            "max_tokens": TOKENS,
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": name, "schema": schema, "strict": True},
-            },
-        }
         async with room:
-            answer = json.loads(await server.answer("chat/completions", body, 3600))
-        choice = answer["choices"][0]
-        if choice["finish_reason"] != "stop":
-            return None
-        return _why_not(choice["message"]["content"], schema, name)
+            return await _asked(server, number, seed)
 
-    told = await asyncio.gather(*map(one, range(count)))
-    ended = [why for why in told if why is not None]
+    asked, ended = 0, list[str]()
+    while len(ended) < count and asked < MOST_ASKED * count:
+        more = range(asked, asked + count - len(ended))
+        told = await asyncio.gather(*map(one, more))
+        asked += len(more)
+        ended += [why for why in told if why is not None]
     wrong = [why for why in ended if why]
-    return Kept(count, len(ended), len(wrong), tuple(wrong[:5]))
+    return Kept(asked, len(ended), len(wrong), tuple(wrong[:5]))
+
+
+async def _asked(server: Any, number: int, seed: int) -> str | None:
+    """Why the answer does not fit its schema; "" where it does, None where it was cut."""
+    name = list(SCHEMAS)[number % len(SCHEMAS)]
+    schema = SCHEMAS[name]
+    body = {
+        "model": "smollm2-135m",
+        "messages": [
+            {"role": "user", "content": f"Describe {_ABOUT[number % len(_ABOUT)]} as JSON."}
+        ],
+        "temperature": 1,
+        "seed": seed * 100_003 + number,
+        "max_tokens": TOKENS,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": name, "schema": schema, "strict": True},
+        },
+    }
+    answer = json.loads(await server.answer("chat/completions", body, 3600))
+    choice = answer["choices"][0]
+    if choice["finish_reason"] != "stop":
+        return None
+    return _why_not(choice["message"]["content"], schema, name)
 
 
 def _why_not(text: str, schema: Mapping[str, Any], name: str) -> str:

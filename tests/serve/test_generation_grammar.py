@@ -53,7 +53,7 @@ def anything(_name: str, context: int, _threads: int) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "answers", [60, pytest.param(1000, marks=pytest.mark.thorough)], ids=["some", "thousand"]
+    "answers", [40, pytest.param(1000, marks=pytest.mark.thorough)], ids=["some", "thousand"]
 )
 async def test_every_answer_that_ends_by_itself_fits_its_schema(answers: int) -> None:
     from scripts.benchmarks.generate_json import constrained
@@ -62,4 +62,4 @@ async def test_every_answer_that_ends_by_itself_fits_its_schema(answers: int) ->
     kept = await constrained(served, answers, seed=2)
     await served.aclose()
     assert (kept.wrong, kept.whys) == (0, ())
-    assert kept.ended >= answers / 2
+    assert kept.ended == answers
