@@ -2,7 +2,7 @@
 
 Words and meaning are asked on their own, and each gives a list of groups, best first; the two are
 joined by reciprocal rank (Cormack et al. 2009): a group's score is the sum of weight / (60 + its
-place) over the lists that it is in. The words weigh twice the square of the share of what was asked
+place) over the lists that it is in. The words weigh the square of the share of what was asked
 that the best of them has: who types an identifier means that, and of a question in other words than
 the records have only some common word is found. With equal weights the fifty questions of
 `scripts.search_quality` are answered worse by both (0.69) than by meaning alone (0.74).
@@ -26,8 +26,9 @@ from serve.search.segment import Mask, Segment
 from serve.search.vectors import Half
 from serve.search.words import asked_words
 
-MOST_WEIGHT, POWER = 2.0, 2.0
-"""Of words, see `weight_of`."""
+MOST_WEIGHT, POWER = 1.0, 2.0
+"""Of words, see `weight_of`: what `scripts.search_quality` chooses for the questions of each cause
+without having seen them."""
 DEPTH = 100
 """Groups of each list, at least: a group beyond adds less than a hundred-and-sixtieth."""
 RANK = 60
