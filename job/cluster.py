@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 import ray
 from ray._private import ray_constants, services
+from ray._private.node import Node
 from ray.data import DataContext
 from ray.util.annotations import RayDeprecationWarning
 
@@ -32,6 +33,8 @@ BLOCK_BYTES = 2 * 2**20
 """Handed from station to station at once: half a second of reading. By Ray's default of 128 MB a
 slice would be read to its end before the first of its records is asked, and be held whole by each
 station."""
+
+_IDLE_PROCESSES = ("start_api_server", "start_monitor", "start_log_monitor")
 
 _LOOPBACK = "127.0.0.1"
 _LOCAL_HOSTS = (_LOOPBACK, "localhost", "::1", "[::1]")
@@ -79,13 +82,14 @@ def _connect(address: str | None) -> None:
     }
     if address is None:
         try:
-            ray.init(
-                address="local",
-                include_dashboard=False,
-                object_store_memory=OBJECT_STORE_BYTES,
-                _node_ip_address=_LOOPBACK,
-                **kept,
-            )
+            with _only_what_works():
+                ray.init(
+                    address="local",
+                    include_dashboard=False,
+                    object_store_memory=OBJECT_STORE_BYTES,
+                    _node_ip_address=_LOOPBACK,
+                    **kept,
+                )
         except Exception as error:  # Ray has no class of its own for it
             said = str(error).partition("\n")[0].rstrip(".")
             raise JobError(
@@ -97,6 +101,22 @@ def _connect(address: str | None) -> None:
         ray.init(address=address, **kept)
     except (ConnectionError, ValueError) as error:
         raise no_cluster(address, error) from error
+
+
+@contextmanager
+def _only_what_works() -> Iterator[None]:
+    """A cluster that is started in the block has no process for a dashboard, none that adds nodes
+    and none that shows the logs of others. Ray 2.60 starts all three though it is asked for none of
+    them, each a Python that loads Ray, and waits for the first: a fifth of the sample day's run on
+    two busy cores."""
+    kept = {name: getattr(Node, name) for name in _IDLE_PROCESSES}
+    for name in kept:
+        setattr(Node, name, lambda self, **_: None)
+    try:
+        yield
+    finally:
+        for name, start in kept.items():
+            setattr(Node, name, start)
 
 
 @contextmanager
@@ -147,7 +167,7 @@ def _children_deaf_to_sigterm() -> Iterator[None]:
 
 
 def _end_at_once() -> None:
-    """Have `ray.shutdown` kill what it started. It would ask each of the five processes with a
+    """Have `ray.shutdown` kill what it started. It would ask each of its processes with a
     SIGTERM, to which they are deaf here, and wait a second before it kills it. What the raylet has
     started goes with it: its agents would try for a minute to tell the others."""
     node = ray._private.worker._global_node
