@@ -5,9 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -52,23 +50,3 @@ def pytest_collection_finish() -> None:
     """Look for garbage from now on, among what the tests make."""
     gc.freeze()
     gc.enable()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """How `--dist loadfile` shares tests out: one process has all files that start Ray, so that
-    there is one cluster at a time; any other file stays together with what it has set up."""
-    if config.getoption("dist") != "loadfile":
-        return None
-    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
-
-    class OneCluster(LoadFileScheduling):  # type: ignore[misc]
-        def _split_scope(self, nodeid: str) -> str:
-            return _group_of(config.rootpath / nodeid.partition("::")[0])
-
-    return OneCluster(config, log)
-
-
-@cache
-def _group_of(file: Path) -> str:
-    return "ray" if "pytest.mark.ray" in file.read_text() else str(file)

@@ -35,7 +35,13 @@ def url() -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    ray.init(address="local", namespace="fupan", num_cpus=2, log_to_driver=False)
+    ray.init(
+        address="local",
+        namespace="fupan",
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+    )
     try:
         ray_serve.start(http_options={"host": "127.0.0.1", "port": port})
         placements = {name: placement(entry) for name, entry in SETTINGS.models.items()}

@@ -29,7 +29,13 @@ async def search(tmp_path: Path) -> AsyncIterator[RaySearch]:
     """The search over `tmp_path / "retro"`, of the tenant `a`, in a cluster of its own."""
     runs = [{"path": str(tmp_path / "retro"), "tenant": "a"}]
     settings = SearchSettings.model_validate({"runs": runs, "state": str(tmp_path / "index")})
-    ray.init(address="local", namespace="fupan", num_cpus=2, log_to_driver=False)
+    ray.init(
+        address="local",
+        namespace="fupan",
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+    )
     try:
         ray_serve.start(http_options={"host": "127.0.0.1", "port": 0})
         ray_serve.run(application(settings, {}), name=APPLICATION, route_prefix=None)
