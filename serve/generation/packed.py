@@ -44,11 +44,14 @@ def pack_linears(model: Any) -> None:
     shared with an embedding table stays there as well. Does nothing without oneDNN."""
     if not torch.backends.mkldnn.is_available():
         return
-    for parent in list(model.modules()):
-        for name, layer in list(parent.named_children()):
-            if type(layer) is torch.nn.Linear and _plain(layer.weight):
-                setattr(parent, name, PackedLinear(layer))
+    # Parents and names alone: a list of the layers would keep each to the end.
+    parents = [each for each in model.modules() if not isinstance(each, torch.nn.Linear)]
+    for parent in parents:
+        for name in [name for name, layer in parent.named_children() if _plain(layer)]:
+            setattr(parent, name, PackedLinear(getattr(parent, name)))
 
 
-def _plain(weight: torch.Tensor) -> bool:
-    return bool(weight.device.type == "cpu" and weight.dtype == torch.float32)
+def _plain(layer: torch.nn.Module) -> bool:
+    if type(layer) is not torch.nn.Linear:
+        return False
+    return bool(layer.weight.device.type == "cpu" and layer.weight.dtype == torch.float32)

@@ -57,3 +57,30 @@ def test_a_model_that_computes_with_a_packed_weight_itself_gets_no_number() -> N
     layer = PackedLinear(torch.nn.Linear(4, 6))
     assert (layer.weight.shape, layer.weight.dtype) == ((6, 4), torch.float32)
     assert torch.nn.functional.linear(torch.ones(4), layer.weight).isnan().all()
+
+
+def test_no_more_than_one_matrix_is_held_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    import weakref
+
+    import torch
+
+    from serve.generation import packed
+
+    model = torch.nn.Sequential(
+        *(
+            torch.nn.ModuleDict({"up": torch.nn.Linear(8, 8), "down": torch.nn.Linear(8, 8)})
+            for _ in range(3)
+        )
+    )
+    plain = [weakref.ref(each) for each in model.modules() if type(each) is torch.nn.Linear]
+    alive = []
+
+    class Watched(packed.PackedLinear):
+        def __init__(self, layer: torch.nn.Linear) -> None:
+            alive.append(sum(each() is not None for each in plain))
+            super().__init__(layer)
+
+    monkeypatch.setattr(packed, "PackedLinear", Watched)
+    packed.pack_linears(model)
+    assert alive == [6, 5, 4, 3, 2, 1]
+    assert not any(each() for each in plain)
