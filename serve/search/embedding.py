@@ -59,9 +59,9 @@ def embeddable(text: str) -> str:
 
 def reason_of(error: Exception) -> str:
     """What one of NOT_NOW means, as anybody may be told it."""
-    if isinstance(error, ModelNotLoaded) and error.said:
+    if isinstance(error, ModelNotLoaded):
         return f"The embedding model cannot be asked now: {error.said}."
-    if isinstance(error, EmbeddingModelError | ModelNotLoaded):
+    if isinstance(error, EmbeddingModelError):
         return "The embedding model could not be loaded: the log of the search says why."
     if isinstance(error, TimeoutError | TimedOut):
         return "The embedding model did not answer in time: it is being loaded, or has much to do."

@@ -7,7 +7,9 @@ query waits for a model that is being loaded longer than the first one did.
 from __future__ import annotations
 
 import logging
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import NamedTuple
 
 from serve.search.embedding import NOT_NOW, Encoder, reason_of
@@ -35,8 +37,9 @@ class Meaning(NamedTuple):
 class Meanings:
     """Of the queries of one replica."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder, clock: Callable[[], float] = time.monotonic) -> None:
         self._encoder = encoder
+        self._clock = clock
         self._recent: OrderedDict[tuple[str, str], Half] = OrderedDict()
         """By the space of a vector, and the query."""
 
@@ -50,10 +53,12 @@ class Meanings:
         if known is not None:
             self._recent.move_to_end(key)
             return Meaning(known, "used")
+        deadline = self._clock() + seconds
         try:
             if query.mode == "both":
                 await self._encoder.ready(seconds)
-            vectors, probe = await self._encoder.encode([query.text], seconds)
+            left = max(0.0, deadline - self._clock())
+            vectors, probe = await self._encoder.encode([query.text], left)
         except NOT_NOW as error:
             said = str(error) or type(error).__name__
             _LOG.warning("a query is not searched by its meaning: %s", said)

@@ -7,6 +7,7 @@ a while, and not by everybody who asks.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +23,7 @@ from serve.search.vectors import Half
 LOAD_SECONDS = 5.0
 """For which questions wait for the model, from when it began to be loaded."""
 FAILED_SECONDS = 30.0
-"""After which a model that could not be loaded is tried again."""
+"""After which a model that could not be loaded is tried again, from when that was known."""
 
 
 class _Loaded(NamedTuple):
@@ -44,6 +45,7 @@ class OwnEncoder:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="search-embedder")
         self._loading: asyncio.Future[_Loaded] | None = None
         self._began = 0.0
+        self._ended = math.inf
 
     async def ready(self, seconds: float) -> None:
         """See `Encoder`."""
@@ -69,13 +71,18 @@ class OwnEncoder:
         loading, now = self._loading, self._clock()
         if loading is not None:
             failed = loading.done() and loading.exception() is not None
-            if not failed or now < self._began + FAILED_SECONDS:
+            if not failed or now < self._ended + FAILED_SECONDS:
                 return loading
         loading = asyncio.get_running_loop().run_in_executor(self._thread, self._open)
-        # It is no error that nobody is told of, where nobody waits for it any more.
-        loading.add_done_callback(lambda done: done.cancelled() or done.exception())
-        self._loading, self._began = loading, now
+        loading.add_done_callback(self._end)
+        self._loading, self._began, self._ended = loading, now, math.inf
         return loading
+
+    def _end(self, loading: asyncio.Future[_Loaded]) -> None:
+        self._ended = self._clock()
+        # It is no error that nobody is told of, where nobody waits for it any more.
+        if not loading.cancelled():
+            loading.exception()
 
     def _open(self) -> _Loaded:
         try:

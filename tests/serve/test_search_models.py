@@ -21,7 +21,9 @@ from serve.models.errors import ModelNotLoaded
 from serve.search.embedding import Encoded, reason_of
 from serve.search.errors import NoMeaning
 from serve.search.indexer import PROBE_SECONDS
+from serve.search.meaning import Meanings
 from serve.search.own_encoder import FAILED_SECONDS, LOAD_SECONDS, OwnEncoder
+from serve.search.query import read_query
 from serve.search.served_encoder import BATCH, ServedEncoder
 from serve.search.space import PROBE, Space, space_of
 from tests.serve.search_world import (
@@ -228,6 +230,41 @@ async def test_a_bundled_model_that_cannot_be_loaded_is_told_of_at_once() -> Non
     assert loads == [0, FAILED_SECONDS]
     assert "damaged" not in reason_of(caught.value)
     encoder.close()
+
+
+async def test_a_bundled_model_that_fails_slowly_is_not_loaded_again_at_once() -> None:
+    clock, loads = Clock(), []
+
+    def load() -> Any:
+        loads.append(clock.now)
+        clock.now += 2 * FAILED_SECONDS
+        raise RuntimeError("its file is damaged")
+
+    encoder = OwnEncoder(load, clock)
+    for _ in range(3):
+        with pytest.raises(EmbeddingModelError):
+            await encoder.encode(["x"], 60)
+    assert loads == [0]
+    encoder.close()
+
+
+async def test_waiting_for_the_model_and_asking_it_share_one_deadline() -> None:
+    clock, given = Clock(), []
+
+    class Slow(WordVectors):
+        """Is ready after some seconds."""
+
+        async def ready(self, seconds: float) -> None:
+            clock.now += 4
+
+        async def encode(self, texts: Sequence[str], seconds: float) -> Encoded:
+            given.append(seconds)
+            return await super().encode(texts, 60)
+
+    meanings = Meanings(Slow(), clock)
+    for query in ("refund", "parcel"):
+        assert (await meanings.of(read_query({"query": query}), Space("words"), 5)).told == "used"
+    assert given == [1, 1]
 
 
 async def test_a_bundled_model_that_is_being_loaded_is_waited_for_once() -> None:
