@@ -85,7 +85,10 @@ class _Loaded:
         server, self._server = self._server, None
         if server is not None:
             self._closed(self)
-            await server.aclose()
+            try:
+                await server.aclose()
+            except Exception:  # its own: none of the model that takes its place
+                _log.exception("a model could not be closed, and is let go of all the same")
 
     def __del__(self) -> None:
         """Ray Serve calls this, in a thread, of the model that makes room, and waits for it before

@@ -148,6 +148,18 @@ async def test_where_there_is_room_it_is_tried_each_minute_and_takes_nobodys_pla
     assert list(world.pool.loaded()) == ["good"]
 
 
+async def test_what_cannot_be_closed_makes_room_all_the_same() -> None:
+    world = World(1)
+    await world.ask("good")
+    world.pool.loaded()["good"].aclose = _breaks  # type: ignore[method-assign]
+    assert await world.ask("other") is None
+    assert list(world.pool.loaded()) == ["other"]
+
+
+async def _breaks() -> None:
+    raise RuntimeError("it does not end")
+
+
 async def test_who_waits_for_a_model_goes_before_what_made_room_in_vain() -> None:
     world = World(1)
     await world.ask("good")
