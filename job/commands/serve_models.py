@@ -2,6 +2,7 @@
 
 Invariant: only applications that it started itself are ever deleted; a model that cannot be loaded
 is said, with the reason, and takes nothing else along; one that takes long to load is said, too.
+The same reason is said once of each.
 """
 
 from __future__ import annotations
@@ -66,17 +67,20 @@ class OwnModels:
     ) -> Iterator[str]:
         """What becomes of each, in a line, as soon as it is known, and that it is not known yet."""
         left, began, due = dict(self.started), clock(), SAID_AFTER
+        reasons: dict[str, str] = {}
         while left:
             applications = look()
             for name, application in list(left.items()):
                 found = applications.get(application)
                 if found is None or found.status in _SETTLED:
                     del left[name]
-                    yield f"{name}: {_outcome(found)}"
+                    yield f"{name}: {_outcome(found, reasons.get(name, ''))}"
             if clock() - began >= due:
                 for name, application in left.items():
                     why = _delay(applications[application]) or self.slow.get(name, "")
-                    yield f"{name}: still loading after {due:.0f} s{why}"
+                    again = why == reasons.get(name)
+                    yield f"{name}: still loading after {due:.0f} s{'' if again else why}"
+                    reasons[name] = why
                 due *= 2
             sleep(PAUSE)
 
@@ -118,12 +122,15 @@ def _slow(entry: Entry) -> str:
     return f": {file} is converted once, which takes a minute or more"
 
 
-def _outcome(found: Any) -> str:
+def _outcome(found: Any, said: str) -> str:
+    """`said`: why it was not loaded yet, the last time that this was told."""
     if found is None:
         return "was deleted"
     if found.status == ApplicationStatus.RUNNING:
         return "loaded"
-    return f"cannot be loaded, and is answered for with 503: {reason_in(_told(found))}"
+    reason = reason_in(_told(found))
+    told = ", for the reason above" if reason in said else f": {reason}"
+    return f"cannot be loaded, and is answered for with 503{told}"
 
 
 def _told(found: Any) -> str:

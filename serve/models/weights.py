@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -21,8 +22,10 @@ _CONFIGS: Final = ("config.json", "modules.json", "adapter_config.json")
 _CACHES: Final = ("SENTENCE_TRANSFORMERS_HOME", "TRANSFORMERS_CACHE")
 """Variables that name further places of downloaded models."""
 _POINTER: Final = b"version https://git-lfs"
-_MEMORY: Final = ("out of memory", "can't allocate memory", "cannot allocate memory")
-"""What torch and the system say where there is none left."""
+_MEMORY: Final = re.compile(
+    "out of memory|can't allocate memory|cannot allocate memory|^MemoryError", re.IGNORECASE
+)
+"""What torch, the system and Python say where there is none left."""
 _MOST_SAID: Final = 600
 """Characters of what a library says; some list all models that they know."""
 _AGAIN: Final = "it is damaged, or was not copied whole: fetch it again"
@@ -49,14 +52,24 @@ def said(name: str, error: BaseException) -> str:
     """What `error`, raised as the model `name` was loaded, says, and what to do where it does not
     say so itself."""
     told = one_line(str(error)) or type(error).__name__
-    if isinstance(error, MemoryError) or any(each in told.lower() for each in _MEMORY):
-        return (
-            f"it does not fit into memory ({told}): choose a smaller model or context, or a "
-            "larger machine, GPU or share of one (gpus)"
-        )
+    if isinstance(error, MemoryError) or of_memory(told):
+        return too_large(told)
     if Path(name).suffix == GGUF:
         return f"the file cannot be read ({told}): {_AGAIN}, or another conversion of the model"
     return told
+
+
+def of_memory(told: str) -> bool:
+    """Whether an error that says this found too little memory."""
+    return _MEMORY.search(told) is not None
+
+
+def too_large(told: str) -> str:
+    """What to do where too little memory was found. `told`: what the error says."""
+    return (
+        f"it does not fit into memory ({told}): choose a smaller model or context, or a larger "
+        "machine, GPU or share of one (gpus)"
+    )
 
 
 def one_line(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from ray.core.generated.common_pb2 import ActorDiedErrorContext
-from ray.exceptions import ActorDiedError, RayTaskError
+from ray.exceptions import ActorDiedError, OutOfMemoryError, RayTaskError
 from ray.serve.schema import ApplicationStatus
 
 from job.commands.serve_models import OwnModels, _slow
@@ -64,6 +64,46 @@ def test_a_process_that_died_is_probably_short_of_memory(text: Callable[[object]
     assert told.endswith("(killed by SIGKILL.)")
 
 
+@pytest.mark.parametrize("text", [repr, str])
+def test_what_ray_ended_for_want_of_memory_says_so(text: Callable[[object], str]) -> None:
+    error = OutOfMemoryError("Task was killed due to the node running low on memory.")
+    told = reason_in(TIMES + text(error))
+    assert told.startswith("its process ended while it was loading")
+
+
+class CudaError(RuntimeError):
+    """torch's, which is not imported here."""
+
+
+CudaError.__module__, CudaError.__qualname__ = "torch", "OutOfMemoryError"
+
+
+@pytest.mark.parametrize(
+    "error", [CudaError("CUDA out of memory. Tried to allocate 20 GiB."), MemoryError()]
+)
+def test_what_found_no_memory_did_not_end_its_process(error: Exception) -> None:
+    told = reason_in(TIMES + as_ray_says(error))
+    assert told.startswith("it does not fit into memory (")
+    assert "choose a smaller model" in told
+    assert "ended" not in told
+
+
+def test_what_our_own_error_says_is_said_as_it_is() -> None:
+    reason = "it does not fit into memory (CUDA out of memory): choose a smaller model"
+    assert reason_in(TIMES + as_ray_says(EmbeddingModelError(reason))) == reason
+
+
+def test_lines_that_a_traceback_repeats_are_no_reason() -> None:
+    def deeper() -> None:
+        deeper()
+
+    try:
+        deeper()
+    except RecursionError:
+        told = reason_in(TIMES + traceback.format_exc())
+    assert told.startswith("RecursionError: ")
+
+
 @pytest.mark.parametrize("told", ["", TIMES])
 def test_where_no_reason_is_known_the_log_is_named(told: str) -> None:
     assert "the log of its process may have one" in reason_in(told) or told == TIMES
@@ -96,8 +136,8 @@ def test_what_takes_long_is_said_ever_more_rarely_and_why() -> None:
     assert lines == [
         "b: loaded",
         "a: still loading after 10 s: it is converted",
-        "a: still loading after 20 s: it is converted",
-        "a: still loading after 40 s: it is converted",
+        "a: still loading after 20 s",
+        "a: still loading after 40 s",
         "a: loaded",
     ]
 
@@ -125,6 +165,19 @@ def test_what_cannot_be_loaded_and_what_was_deleted_is_said() -> None:
     assert said([{"a": failed, "b": found(DEPLOYING)}, {"a": failed}]) == [
         "a: cannot be loaded, and is answered for with 503: no such model: x",
         "b: was deleted",
+    ]
+
+
+def test_a_reason_is_said_once_and_another_as_well() -> None:
+    def retried(why: str) -> Mapping[str, Any]:
+        return {"a": found(DEPLOYING, RETRIED + as_ray_says(EmbeddingModelError(why)))}
+
+    failed = {"a": found(FAILED, TIMES + as_ray_says(EmbeddingModelError("no n")))}
+    assert said([*[retried("no m")] * 6, *[retried("no n")] * 4, failed]) == [
+        "a: still loading after 10 s, and it failed at first: no m",
+        "a: still loading after 20 s",
+        "a: still loading after 40 s, and it failed at first: no n",
+        "a: cannot be loaded, and is answered for with 503, for the reason above",
     ]
 
 
