@@ -14,8 +14,8 @@ ERROR = "Error:\n"
 _DIED = re.compile(
     r"ActorDied|actor died unexpectedly|^OutOfMemoryError\(|node running low on memory"
 )
-"""Said of a process that ended, also where Ray ended it for want of memory. torch has an error of the
-same name, which ends none."""
+"""Said of a process that ended, also where Ray ended it for want of memory. torch has an error of
+the same name, which ends none."""
 _DETAIL = re.compile(r"Worker exit detail: ([^\"]+)")
 """What Ray knows of the end of a process."""
 _OURS = re.compile(r"serve\.[\w.]+: ")
