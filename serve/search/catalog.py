@@ -18,7 +18,7 @@ from serve.search.runs import RunFolder
 from serve.search.space import Space
 
 FILE = "index.json"
-FORMAT = 3
+FORMAT = 4
 """Raised where an index or segment of before cannot be read any more: it is made anew."""
 
 

@@ -10,6 +10,8 @@ import shutil
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+from serve.search.vectors import FOLDER as VECTORS
+
 KEPT_SECONDS = 60.0
 """A folder that nothing names any more stays so long, for replicas that are reading it."""
 
@@ -24,9 +26,8 @@ class Leftovers:
 
     def tidy(self) -> None:
         """Remove what a writer that was killed left half written."""
-        below = (self._state / name for name in ("segments", "graphs", "models"))
-        for folder in (self._state, *below):
-            for each in (*folder.glob(".*.part"), *folder.glob("*/vectors-*/.*.part")):
+        for folder in ("", "segments/", "graphs/", "models/", f"{VECTORS}/*/*/"):
+            for each in self._state.glob(f"{folder}.*.part"):
                 with contextlib.suppress(OSError):
                     shutil.rmtree(each) if each.is_dir() else each.unlink()
 
@@ -34,6 +35,7 @@ class Leftovers:
         """Remove what is none of these, and was none for a while."""
         unnamed = [
             *(each for each in whole_in(self._state / "segments") if each.name not in segments),
+            *(each for each in whole_in(self._state / VECTORS) if each.name not in segments),
             *(each for each in whole_in(self._state / "graphs") if each.name not in graphs),
         ]
         now = self._clock()

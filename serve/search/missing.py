@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from serve.search.segment import Segment, digests_in
 from serve.search.vectors import (
@@ -20,6 +21,7 @@ from serve.search.vectors import (
     Half,
     find,
     folder_of,
+    is_whole,
     parts_in,
     read_parts,
     sound_parts,
@@ -42,19 +44,25 @@ class Missing:
         self._space = space
         self._folder = folder_of(segment, space)
         self._digests = digests
-        self._missing = np.ones(len(digests), dtype=np.bool_)
-        _, groups = sound_parts(self._folder, len(digests))
-        self._missing[groups] = False
+        self._missing = self._are_missing()
 
     @classmethod
     def of(cls, segment: Path, space: str) -> Missing:
         """Raises one of READ_ERRORS for what is no segment."""
         return cls(segment, space, digests_in(segment))
 
+    def _are_missing(self) -> NDArray[np.bool_]:
+        missing = np.ones(len(self._digests), dtype=np.bool_)
+        names, groups = sound_parts(self._folder, len(self._digests))
+        self._names = set(names)
+        missing[groups] = False
+        return missing
+
     @property
     def parts(self) -> tuple[str, ...]:
-        """The files of the vectors that are there."""
-        return tuple(parts_in(self._folder))
+        """The files of the vectors that were found or written here, and none that others put there
+        since."""
+        return tuple(sorted(self._names))
 
     @property
     def count(self) -> int:
@@ -108,7 +116,7 @@ class Missing:
         self._write(missing[at >= 0], vectors[at[at >= 0]])
 
     def _write(self, groups: Groups, vectors: Half) -> None:
-        write_part(self._folder, groups, self._digests[groups], vectors)
+        self._names.add(write_part(self._folder, groups, self._digests[groups], vectors))
         self._missing[groups] = False
 
     def compact(self) -> None:
@@ -121,14 +129,20 @@ class Missing:
 
     def merge(self) -> None:
         """Make one file of all, once they are complete."""
-        self._merge(parts_in(self._folder))
+        self._merge(self.parts)
 
     def _merge(self, names: Sequence[str]) -> None:
         if len(names) < 2:
             return
+        if not all(is_whole(self._folder / name) for name in names):
+            self._missing = self._are_missing()
+            return
         part = read_parts(self._folder, names, len(self._digests))
         if part is None:
             return
-        write_part(self._folder, part.groups, self._digests[part.groups], part.vectors)
+        made = write_part(self._folder, part.groups, self._digests[part.groups], part.vectors)
+        self._names.add(made)
         for name in names:
-            (self._folder / name).unlink()
+            if name != made:
+                (self._folder / name).unlink()
+                self._names.remove(name)

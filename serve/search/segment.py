@@ -6,9 +6,9 @@
     themes_doc.npy, themes_no.npy       which document is of which theme, by document
     names.json        sources and themes by their numbers
     terms.npy ...     the words (postings.py)
-    vectors-*/        the vectors of the groups, by a model (vectors.py)
 
-Invariant: but for its vectors a segment never changes; a filter is exact.
+The vectors of the groups are beside the segments (vectors.py). Invariant: a segment never changes;
+a filter is exact.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -38,9 +39,11 @@ _THEME = WHATS.index("theme")
 
 def write_segment(folder: Path, documents: Documents) -> None:
     """Make the index of `documents` in `folder`, which appears whole. One that is damaged makes
-    room for it, but for its vectors: the groups are the same, and files of vectors that are damaged
-    too are found out by their checksums."""
-    hidden = folder.parent / f".{folder.name}.{uuid.uuid4().hex[:8]}.part"
+    room for it; what is left of that is removed at the next start (leftovers.py) where it cannot be
+    now, as on NFS while a replica has it open."""
+    mark = uuid.uuid4().hex[:8]
+    hidden = folder.parent / f".{folder.name}.{mark}.part"
+    aside = folder.parent / f".{folder.name}.{mark}.old.part"
     hidden.mkdir(parents=True)
     try:
         table = documents.table.combine_chunks()
@@ -63,14 +66,12 @@ def write_segment(folder: Path, documents: Documents) -> None:
         names = {"sources": documents.sources, "themes": documents.themes}
         (hidden / "names.json").write_bytes(orjson.dumps(names))
         Postings.of(text for text in table["text"].to_pylist()).save(hidden)
-        if folder.exists():
-            for vectors in folder.glob("vectors-*"):
-                os.rename(vectors, hidden / vectors.name)
-            shutil.rmtree(folder)
+        with suppress(FileNotFoundError):
+            os.rename(folder, aside)
         os.rename(hidden, folder)
-    except BaseException:
-        shutil.rmtree(hidden, ignore_errors=True)
-        raise
+    finally:
+        for each in (hidden, aside):
+            shutil.rmtree(each, ignore_errors=True)
 
 
 def digests_in(folder: Path) -> Digests:

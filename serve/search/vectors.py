@@ -2,10 +2,11 @@
 
 A vector is known by the digest of the part of a text that is embedded: groups of documents whose
 texts differ only beyond it share one. A folder of vectors belongs to one space (space.py) and grows
-by files that appear whole, with rows of (group, digest, vector) under checksums.
+by files that appear whole, with rows of (group, digest, vector); each is named by the digest of
+what was written, so that damage can be told from what merely cannot be read now.
 
 Invariant: a kept vector belongs to its digest and the folder's space; a file that is not what was
-written is as if it had never been there.
+written is as if it had never been there, and no other file is ever removed for an error.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import blake2b
+from hashlib import blake2b, file_digest
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+FOLDER = "vectors"
+"""Beside the folder of segments."""
 DIGEST_BYTES = 16
 CLIPPED = 600
 """Characters of a text that are embedded: such models read 512 tokens, which is as much Chinese.
@@ -29,10 +33,21 @@ The bundled one reads more, at a cost that grows by the square (2,000 characters
 1.0)."""
 
 READ_ERRORS = (
-    *(OSError, EOFError, RuntimeError, pa.ArrowException),
+    *(OSError, EOFError, RuntimeError, MemoryError, pa.ArrowException),
     *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError),
 )
-"""What reading a damaged file raises, whichever library reads it."""
+"""What reading raises for a damaged file, or for one that cannot be read now, whichever library
+reads it."""
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether an error says that a file is not what was written; else it cannot be read now, for
+    want of memory or open files, or because it is not there."""
+    if isinstance(error, MemoryError):
+        return False
+    # Arrow raises OSError without a number for what a file holds.
+    return not isinstance(error, OSError) or error.errno is None
+
 
 Half = NDArray[np.float16]
 Digests = NDArray[np.void]
@@ -40,6 +55,10 @@ Digests = NDArray[np.void]
 Groups = NDArray[np.int32]
 Kind = f"S{DIGEST_BYTES}"
 """Of NumPy, by which digests compare."""
+
+
+class DamagedPart(ValueError):
+    """A file of vectors is not what was written."""
 
 
 def clipped(text: str) -> str:
@@ -54,8 +73,9 @@ def digest_of(text: str) -> bytes:
 
 
 def folder_of(segment: Path, space: str) -> Path:
-    """Where the vectors of a segment are kept that are of the space of this id (space.py)."""
-    return segment / f"vectors-{space}"
+    """Where the vectors of a segment are kept that are of the space of this id (space.py): beside
+    the segments, so that making one anew moves no vector."""
+    return segment.parent.parent / FOLDER / segment.name / space
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +94,8 @@ def parts_in(folder: Path) -> list[str]:
         return []
 
 
-def write_part(folder: Path, groups: Groups, digests: Digests, vectors: Half) -> None:
-    """Keep vectors in a file of their own, which appears whole."""
+def write_part(folder: Path, groups: Groups, digests: Digests, vectors: Half) -> str:
+    """Keep vectors in a file of their own, which appears whole; its name: the same for the same."""
     folder.mkdir(parents=True, exist_ok=True)
     length = vectors.shape[1]
     flat = pa.array(np.ascontiguousarray(vectors).reshape(-1))
@@ -86,10 +106,22 @@ def write_part(folder: Path, groups: Groups, digests: Digests, vectors: Half) ->
             "vector": pa.FixedSizeListArray.from_arrays(flat, length),
         }
     )
-    name = uuid.uuid4().hex
-    hidden = folder / f".{name}.part"
-    pq.write_table(table, hidden, compression="zstd", write_page_checksum=True)
-    os.replace(hidden, folder / f"{name}.parquet")
+    hidden = folder / f".{uuid.uuid4().hex}.part"
+    pq.write_table(table, hidden, compression="zstd")
+    name = f"{_content(hidden)}.parquet"
+    os.replace(hidden, folder / name)
+    return name
+
+
+def _content(file: Path) -> str:
+    """The digest of what is in a file. Raises OSError."""
+    with file.open("rb") as opened:
+        return file_digest(opened, lambda: blake2b(digest_size=DIGEST_BYTES)).hexdigest()
+
+
+def is_whole(file: Path) -> bool:
+    """Whether a file of vectors is what was written. Raises OSError where it cannot be read now."""
+    return _content(file) == file.stem
 
 
 def _as_bytes(digests: Digests) -> list[bytes]:
@@ -99,32 +131,30 @@ def _as_bytes(digests: Digests) -> list[bytes]:
 
 
 def read_part(file: Path) -> Part:
-    """Raises one of READ_ERRORS for what is no such file."""
-    table = pq.read_table(
-        file, columns=["group", "vector"], page_checksum_verification=True
-    ).combine_chunks()
+    """Raises DamagedPart for a file that is not what was written, and another of READ_ERRORS where
+    it cannot be read now."""
+    if not is_whole(file):
+        raise DamagedPart(f"{file} is not what was written")
+    table = pq.read_table(file, columns=["group", "vector"]).combine_chunks()
     if table.num_rows == 0:
-        raise pa.ArrowInvalid(f"{file} holds no vectors")
+        raise DamagedPart(f"{file} holds no vectors")
     groups = table["group"].to_numpy().astype(np.int32)
     column = table["vector"].combine_chunks()
     flat = (column.chunk(0) if isinstance(column, pa.ChunkedArray) else column).flatten()
     vectors = flat.to_numpy().astype(np.float16).reshape(len(groups), -1)
     if not np.isfinite(vectors).all():
-        raise ValueError(f"{file} holds what is no vector")
+        raise DamagedPart(f"{file} holds what is no vector")
     return Part(groups, vectors)
 
 
 def read_parts(folder: Path, names: Sequence[str], most: int) -> Part | None:
     """All vectors in files of `folder`, of each group below `most` one, in the order of the groups;
-    None: there are none. Raises FileNotFoundError for a file that is not there."""
+    None: there are none. A damaged file is left out. Raises one of READ_ERRORS where one cannot be
+    read now, or is not there."""
     parts = []
     for name in names:
-        try:
+        with suppress(DamagedPart):
             parts.append(read_part(folder / name))
-        except FileNotFoundError:
-            raise
-        except READ_ERRORS:
-            continue
     lengths = {part.vectors.shape[1] for part in parts}
     if len(lengths) != 1:
         return None
@@ -136,15 +166,13 @@ def read_parts(folder: Path, names: Sequence[str], most: int) -> Part | None:
 
 def sound_parts(folder: Path, most: int) -> tuple[list[str], Groups]:
     """The names of the files of vectors in `folder`, and the groups below `most` whose vectors they
-    hold. For who writes there alone: a file that holds something else is removed. Raises OSError
-    where one cannot be read now."""
+    hold. For who writes there alone: a damaged one is removed. Raises one of READ_ERRORS where one
+    cannot be read now."""
     found: dict[str, Groups] = {}
     for name in parts_in(folder):
         try:
             found[name] = read_part(folder / name).groups
-        except READ_ERRORS as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise
+        except DamagedPart:
             (folder / name).unlink()
     groups = np.unique(np.concatenate([np.empty(0, np.int32), *found.values()]))
     return list(found), groups[(groups >= 0) & (groups < most)].astype(np.int32)

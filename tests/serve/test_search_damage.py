@@ -166,7 +166,7 @@ async def test_what_a_killed_indexer_left_half_written_is_removed(tmp_path: Path
     leave_run(tmp_path / "2026-03-10", FIRST)
     async with search_world(tmp_path, state=tmp_path / ".index") as world:
         await world.follow()
-        (vectors,) = (world.state / "segments").glob("*/vectors-*")
+        (vectors,) = world.state.glob("vectors/*/*")
         files = [world.state / ".index.json.0.part", vectors / ".0.part"]
         files.append(world.state / "models" / ".0.part")
         folders = [world.state / "segments" / ".run.0.part", world.state / "graphs" / ".g.0.part"]
@@ -222,7 +222,7 @@ async def test_a_damaged_file_of_vectors_is_embedded_again(tmp_path: Path) -> No
     leave_run(tmp_path / "2026-03-10", FIRST)
     async with search_world(tmp_path, state=tmp_path / ".index") as world:
         await world.follow()
-        (file,) = (world.state / "segments").glob("*/vectors-*/*.parquet")
+        (file,) = world.state.glob("vectors/*/*/*.parquet")
         content = bytearray(file.read_bytes())
         content[4:60] = bytes(56)  # its rows, and not what it says of itself at its end
         file.write_bytes(content)

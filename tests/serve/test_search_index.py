@@ -143,7 +143,7 @@ async def test_files_of_vectors_stay_few_while_a_long_run_is_embedded(
         world.indexer.look()
         most = 0
         while await world.indexer.embed(10):
-            files = list((world.state / "segments").glob("*/vectors-*/*.parquet"))
+            files = list(world.state.glob("vectors/*/*/*.parquet"))
             most = max(most, len(files))
         assert most <= missing.TOGETHER + 2
         assert len(files) == 1
