@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import time
 from collections.abc import Mapping
@@ -32,7 +31,7 @@ from serve.models.settings import EmbedderSettings, Entry, Models, served
 from serve.search.calls import DEPLOYMENT
 from serve.search.choice import embedder_of
 from serve.search.contract import Piece
-from serve.search.embedding import NOT_NOW, Encoder, model_name
+from serve.search.embedding import Encoder, model_name
 from serve.search.errors import SearchError
 from serve.search.indexer import Indexer
 from serve.search.own_encoder import OwnEncoder
@@ -41,18 +40,13 @@ from serve.search.served_encoder import ServedEncoder
 from serve.search.server import SearchServer
 from serve.search.settings import SearchSettings
 from serve.search.state import search_folder
-from serve.search.vectors import READ_ERRORS
+from serve.search.upkeep import Upkeep
 
-LOOK_SECONDS = 2.0
-"""Between two looks for new runs."""
-EMBED_SECONDS = 600.0
-"""That a portion of texts may take before it is tried again."""
 ONGOING, QUEUED = 16, 200
 """Queries in one replica at once, and in a gateway's queue for all; more are told to come again."""
 _NICE = 10
 """How far the indexer stands behind what answers, where both want the same CPU."""
 _MODELS: TypeAdapter[dict[str, Entry]] = TypeAdapter(Models)
-_LOG = logging.getLogger(__name__)
 
 
 class IndexerReplica:
@@ -61,47 +55,19 @@ class IndexerReplica:
     def __init__(self, settings: Mapping[str, Any], models: Mapping[str, Any]) -> None:
         search = SearchSettings.model_validate(settings)
         self._encoder = _encoder(search, models)
-        self._indexer = Indexer(search.runs, search_folder(search.state), self._encoder)
-        self._working: list[asyncio.Task[None]] = []
+        self._upkeep = Upkeep(Indexer(search.runs, search_folder(search.state), self._encoder))
         with contextlib.suppress(OSError):
             os.nice(_NICE)
 
     async def check_health(self) -> None:
         """Raises where it works no longer. Called from the start on, which begins the work."""
-        if not self._working:
-            self._working = [
-                asyncio.create_task(self._look()),
-                asyncio.create_task(self._embed()),
-            ]
-        if any(task.done() for task in self._working):
-            raise RuntimeError("the search does not look for new runs any more")
+        self._upkeep.begin()
+        self._upkeep.check()
 
     async def __del__(self) -> None:
         """Ray Serve calls this at the end of the process."""
-        for task in self._working:
-            task.cancel()
+        self._upkeep.end()
         self._encoder.close()
-
-    async def _look(self) -> None:
-        """Take in runs as they come, however long vectors take."""
-        while True:
-            try:
-                await asyncio.to_thread(self._indexer.look)
-            except READ_ERRORS as error:
-                _LOG.warning("the index cannot be made now: %s", error)
-            await asyncio.sleep(LOOK_SECONDS)
-
-    async def _embed(self) -> None:
-        while True:
-            busy = False
-            try:
-                busy = await self._indexer.embed(EMBED_SECONDS)
-                if not busy:
-                    await asyncio.to_thread(self._indexer.make_graphs)
-            except (*NOT_NOW, *READ_ERRORS) as error:
-                _LOG.warning("%d texts wait for their vectors: %s", self._indexer.behind, error)
-            if not busy:
-                await asyncio.sleep(LOOK_SECONDS)
 
 
 class SearchReplica:

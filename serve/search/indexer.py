@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from serve.search.catalog import FILE, Catalog, IndexedRun, SkippedRun
+from serve.search.catalog import FILE, Catalog, IndexedRun, SavedGraph, SkippedRun
 from serve.search.embedding import Encoder
 from serve.search.errors import DamagedRun
 from serve.search.folders import why
@@ -167,20 +167,34 @@ class Indexer:
             self.publish()
 
     def make_graphs(self) -> None:
-        """Make the graphs that are due."""
+        """Make the graphs that are due, each though another one cannot be made. Raises one of
+        READ_ERRORS, or MemoryError, for one that cannot."""
         with self._lock:
             known = list(self._runs.values())
-        for owner in {run.run.owner for run in known}:
+            grapher, space = self._grapher, self._space.id
+        failed: Exception | None = None
+        for owner in sorted({run.run.owner for run in known}):
             runs = {run.segment: run for run in known if run.run.owner == owner}
-            if self._grapher.is_damaged(owner):
-                with self._lock:
-                    del self._grapher.saved[owner]
-                    self.publish()
-            made = self._grapher.make(owner, runs, self._space.id)
-            if made is not None:
-                with self._lock:
-                    self._grapher.saved[owner] = made
-                    self.publish()
+            try:
+                if grapher.is_damaged(owner):
+                    self._tell_graph(grapher, owner, None)
+                made = grapher.make(owner, runs, space)
+                if made is not None:
+                    self._tell_graph(grapher, owner, made)
+            except (*READ_ERRORS, MemoryError) as error:
+                failed = error
+        if failed is not None:
+            raise failed
+
+    def _tell_graph(self, grapher: Grapher, owner: str, graph: SavedGraph | None) -> None:
+        """Publish the graph of an owner, or that there is none. What `grapher` made before the
+        model got other weights is none of the graphs that there are."""
+        with self._lock:
+            if graph is None:
+                grapher.saved.pop(owner, None)
+            else:
+                grapher.saved[owner] = graph
+            self.publish()
 
     def _next(self) -> _Portion | None:
         """What is to be embedded next; None: nothing."""

@@ -1,0 +1,77 @@
+"""What the one process that makes the index does in the background.
+
+Invariant: taking runs in, having texts embedded, and looking after the graphs wait for none of each
+other; what goes wrong now is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from serve.search.embedding import NOT_NOW
+from serve.search.indexer import Indexer
+from serve.search.vectors import READ_ERRORS
+
+LOOK_SECONDS = 2.0
+"""Between two looks for new runs."""
+EMBED_SECONDS = 600.0
+"""That a portion of texts may take before it is tried again."""
+GRAPH_RETRY_SECONDS = 60.0
+"""After which a graph that could not be made is tried again: it may take minutes of CPU."""
+_FAILED = (*READ_ERRORS, MemoryError)
+_LOG = logging.getLogger(__name__)
+
+
+class Upkeep:
+    """Of an index. Belongs to the loop it is begun on."""
+
+    def __init__(self, indexer: Indexer) -> None:
+        self._indexer = indexer
+        self._working: list[asyncio.Task[None]] = []
+
+    def begin(self) -> None:
+        """Work from now on, if that was not begun."""
+        if not self._working:
+            work = (self._look(), self._embed(), self._make_graphs())
+            self._working = [asyncio.create_task(each) for each in work]
+
+    def check(self) -> None:
+        """Raises RuntimeError where a part of it works no longer."""
+        if any(task.done() for task in self._working):
+            raise RuntimeError("the search does not look for new runs any more")
+
+    def end(self) -> None:
+        """Begin nothing more."""
+        for task in self._working:
+            task.cancel()
+
+    async def _look(self) -> None:
+        """Take in runs as they come, however long vectors take."""
+        while True:
+            try:
+                await asyncio.to_thread(self._indexer.look)
+            except _FAILED as error:
+                _LOG.warning("the index cannot be made now: %s", error)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _embed(self) -> None:
+        while True:
+            busy = False
+            try:
+                busy = await self._indexer.embed(EMBED_SECONDS)
+            except (*NOT_NOW, *_FAILED) as error:
+                _LOG.warning("%d texts wait for their vectors: %s", self._indexer.behind, error)
+            if not busy:
+                await asyncio.sleep(LOOK_SECONDS)
+
+    async def _make_graphs(self) -> None:
+        """Look after the graphs, also while texts wait for a model that is away."""
+        while True:
+            seconds = LOOK_SECONDS
+            try:
+                await asyncio.to_thread(self._indexer.make_graphs)
+            except _FAILED as error:
+                _LOG.warning("a graph cannot be made now: %s", error)
+                seconds = GRAPH_RETRY_SECONDS
+            await asyncio.sleep(seconds)
