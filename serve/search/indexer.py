@@ -33,7 +33,7 @@ from serve.search.runs import RunFolder, find_runs, is_under_way, shown_path
 from serve.search.settings import RunsSettings
 from serve.search.shelf import Shelf
 from serve.search.space import PROBE, Space, space_of
-from serve.search.vectors import READ_ERRORS, Groups, Half
+from serve.search.vectors import READ_ERRORS, Groups, Half, is_damage
 
 PROBE_SECONDS = 600.0
 """Between two looks whether the model is still the one whose vectors there are, where it is asked
@@ -67,17 +67,19 @@ class Indexer:
         self._clock = clock
         self._space = Space(encoder.model)
         self._probe_at = clock()
-        self._catalog = Catalog(self._space)
         self._runs: dict[str, IndexedRun] = {}
         self._skipped: dict[str, SkippedRun] = {}
-        self._shelf = Shelf(state / "segments")
         self._grapher = Grapher(state, ())
         self._leftovers = Leftovers(state, clock)
         self._working: tuple[str, Missing] | None = None
         self._lock = threading.Lock()
         """What looks for runs and what embeds them are in threads of their own."""
         self._leftovers.tidy()
-        before = Catalog.read(state)
+        before = self._told = Catalog.read(state)
+        """What replicas answer from: what the index held when it was last looked after, first."""
+        self._shelf = Shelf(
+            state / "segments", {run.segment: run.seal for run in before.runs} if before else {}
+        )
         if before is not None and before.space.model == encoder.model:
             self._space = before.space
             self._grapher = Grapher(state, before.graphs)
@@ -109,10 +111,9 @@ class Indexer:
         if self._working is not None:
             known = {run.segment for run in self._runs.values()}
             self._working = self._working if self._working[0] in known else None
-        self.publish()
+        told = self.publish()
         self._leftovers.sweep(
-            {run.segment for run in self._runs.values()},
-            {graph.folder for graph in self._catalog.graphs},
+            {run.segment for run in self._runs.values()}, {graph.folder for graph in told.graphs}
         )
 
     def _skip(self, run: RunFolder, reason: str) -> None:
@@ -127,7 +128,8 @@ class Indexer:
 
     async def embed(self, seconds: float) -> bool:
         """Embed some of what has no vector yet, and publish it; whether there was any. Raises what
-        `Encoder.encode` does where the model gives nothing within `seconds`."""
+        `Encoder.encode` does where the model gives nothing within `seconds`, and one of READ_ERRORS
+        where files cannot be read or written now."""
         portion = await asyncio.to_thread(self._next)
         # Where there are vectors to take over, that needs no model.
         if (portion is None or portion.texts) and self._runs and self._clock() >= self._probe_at:
@@ -162,7 +164,7 @@ class Indexer:
             for run in list(self._runs.values()):
                 try:
                     self._runs[run.run.id] = self._shelf.counted(run, self._space.id)
-                except OSError:
+                except READ_ERRORS:
                     del self._runs[run.run.id]  # it is taken in again
             self.publish()
 
@@ -197,40 +199,54 @@ class Indexer:
             self.publish()
 
     def _next(self) -> _Portion | None:
-        """What is to be embedded next; None: nothing."""
+        """What is to be embedded next; None: nothing. Raises OSError or MemoryError where there is
+        nothing but what cannot be read now."""
+        not_now: Exception | None = None
         with self._lock:
             for run in list(self._runs.values()):
                 if run.embedded == run.texts:
                     continue
                 try:
                     missing = self._missing_of(run)
-                    return _Portion(run, missing, *missing.next())
+                    portion = _Portion(run, missing, *missing.next())
+                    if self._shelf.is_as_left(run.segment):
+                        return portion
+                    raise ValueError("it is not what was written")
                 except READ_ERRORS as error:
-                    _LOG.warning("the index of the run %s is made anew: %s", run.run.id, error)
                     self._working = None
-                    del self._runs[run.run.id]
+                    if is_damage(error) or isinstance(error, FileNotFoundError):
+                        _LOG.warning("the index of the run %s is made anew: %s", run.run.id, error)
+                        del self._runs[run.run.id]
+                    else:
+                        not_now = error
+        if not_now is not None:
+            raise not_now
         return None
 
     def _keep(self, portion: _Portion, vectors: Half | None) -> None:
-        """Keep the vectors of a portion, and publish."""
+        """Keep the vectors of a portion, and publish. Raises one of READ_ERRORS."""
         run, missing = portion.run, portion.missing
         with self._lock:
             if self._working is None or self._working[1] is not missing:
                 return  # the run is gone, and its segment may be: if it comes back, it is new
-            if vectors is not None:
-                missing.keep(portion.groups, vectors)
-            if missing.complete:
-                missing.merge()
-            else:
-                missing.compact()
+            try:
+                if vectors is not None:
+                    missing.keep(portion.groups, vectors)
+                if missing.complete:
+                    missing.merge()
+                else:
+                    missing.compact()
+            except READ_ERRORS:
+                self._working = None  # what is there now is looked at anew
+                raise
             known = self._runs.get(run.run.id)
             if known is not None and known.segment == run.segment:
                 embedded = run.texts - missing.count
                 self._runs[run.run.id] = replace(known, parts=missing.parts, embedded=embedded)
-                self._shelf.left(run.segment, self._space.id)
+                self._shelf.left(run.segment, self._space.id, missing.parts)
             self.publish()
 
-    def publish(self) -> None:
+    def publish(self) -> Catalog:
         """Tell what there is, where that is not what was told last."""
         owners = {run.run.owner for run in self._runs.values()}
         catalog = Catalog(
@@ -239,9 +255,10 @@ class Indexer:
             tuple(self._skipped[name] for name in sorted(self._skipped)),
             tuple(each for owner, each in sorted(self._grapher.saved.items()) if owner in owners),
         )
-        if catalog != self._catalog or not (self._state / FILE).exists():
+        if catalog != self._told or not (self._state / FILE).exists():
             catalog.write(self._state)
-            self._catalog = catalog
+            self._told = catalog
+        return catalog
 
     def _take_in(self, run: RunFolder) -> None:
         """Index a run, unless it is as it was. Raises DamagedRun."""

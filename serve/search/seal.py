@@ -11,22 +11,24 @@ from hashlib import blake2b
 from pathlib import Path
 
 
-def seal(*folders: Path) -> str:
-    """What differs where a file in one of `folders` does (not in folders below). One that is not
-    there is as if it were empty. Raises OSError."""
+def marks(folder: Path) -> dict[str, str]:
+    """What differs where a file in `folder` does, by the files' names, sorted (not in folders
+    below). A folder that is not there is as if it were empty. Raises OSError."""
+    try:
+        with os.scandir(folder) as listing:
+            seen = {
+                entry.name: entry.stat(follow_symlinks=False)
+                for entry in listing
+                if entry.is_file(follow_symlinks=False)
+            }
+    except FileNotFoundError:
+        return {}
+    return {name: f"{s.st_size}/{s.st_mtime_ns}/{s.st_ino}" for name, s in sorted(seen.items())}
+
+
+def seal(folder: Path) -> str:
+    """What differs where one of the `marks` of `folder` does. Raises OSError."""
     state = blake2b(digest_size=8)
-    for folder in folders:
-        state.update(b"/")
-        try:
-            with os.scandir(folder) as listing:
-                seen = sorted(
-                    (entry.name, entry.stat(follow_symlinks=False))
-                    for entry in listing
-                    if entry.is_file(follow_symlinks=False)
-                )
-        except FileNotFoundError:
-            continue
-        for name, each in seen:
-            told = f"/{each.st_size}/{each.st_mtime_ns}/{each.st_ino}\n"
-            state.update(os.fsencode(name) + told.encode())
+    for name, mark in marks(folder).items():
+        state.update(os.fsencode(name) + f"/{mark}\n".encode())
     return state.hexdigest()

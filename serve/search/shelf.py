@@ -1,12 +1,14 @@
 """The segments that are kept: made of runs, found again, looked after. For the one writer alone.
 
 Invariant: what is told of is what was written: a segment whose files others changed, damaged or
-removed is made anew, with those of its vectors that are whole.
+removed is made anew, with those of its vectors that are whole, also where that was done while no
+writer was there. What the writer adds vouches for nothing but itself.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from serve.search.documents import read_documents
 from serve.search.errors import DamagedRun
 from serve.search.reports import Summaries
 from serve.search.runs import RunFolder, fingerprint
-from serve.search.seal import seal
+from serve.search.seal import marks, seal
 from serve.search.segment import Segment, is_sound, write_segment
 from serve.search.vectors import folder_of, sound_parts
 
@@ -25,10 +27,13 @@ _LOG = logging.getLogger(__name__)
 class Shelf:
     """The segments in a folder. `space`, everywhere: the id of that of the vectors."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, seals: Mapping[str, str]) -> None:
+        """`seals`: of segments, as the writer before left them."""
         self._folder = folder
-        self._seals: dict[str, str] = {}
-        """Of each segment with its vectors, as it was left."""
+        self._seals = dict(seals)
+        """Of each segment without its vectors, as it was left."""
+        self._vectors: dict[str, dict[str, str]] = {}
+        """The marks of each segment's files of vectors, as they were left."""
         self._unreadable: dict[str, str] = {}
         """Why segments could not be made, by the names they would have."""
         self._summaries = Summaries()
@@ -40,36 +45,49 @@ class Shelf:
         name = _name_of(run)
         report = self._summaries.of(run)
         folder = self._folder / name
-        if known is not None and known.segment == name:
-            if self._seals.get(name) == self._seal(name, space):
-                return replace(known, run=run, report=report)
-            _LOG.warning("the index of the run %s is not what was written", run.id)
-        else:
-            known = None
+        whole = self.is_as_left(name)
+        if (
+            (known is not None and known.segment == name)
+            and whole
+            and self._vectors.get(name) == self._marks(name, space)
+        ):
+            return replace(known, run=run, report=report)
         if name in self._unreadable:
             raise DamagedRun(self._unreadable[name])
-        if (known is not None and known.seal != seal(folder)) or not is_sound(folder):
+        changed = name in self._seals and not whole
+        if changed:
+            _LOG.warning("the index of the run %s is not what was written", run.id)
+        if changed or not is_sound(folder):
             self._make(run, name)
+        self._seals[name] = seal(folder)
         texts = Segment.open(folder).groups
-        return self.counted(IndexedRun(run, name, seal(folder), (), texts, 0, report), space)
+        return self.counted(IndexedRun(run, name, self._seals[name], (), texts, 0, report), space)
+
+    def is_as_left(self, segment: str) -> bool:
+        """Whether a segment, but for its vectors, is what was written. Raises OSError."""
+        return self._seals.get(segment) == seal(self._folder / segment)
 
     def counted(self, run: IndexedRun, space: str) -> IndexedRun:
         """`run` with the vectors that it has on disk. Raises OSError."""
+        before = self._marks(run.segment, space)
         names, groups = sound_parts(folder_of(self._folder / run.segment, space), run.texts)
-        self.left(run.segment, space)
+        self._vectors[run.segment] = {name: before.get(name, "") for name in names}
         return replace(run, parts=tuple(names), embedded=len(groups))
 
-    def left(self, segment: str, space: str) -> None:
-        """Vectors of a segment were written: it is now as it is to stay."""
-        self._seals[segment] = self._seal(segment, space)
+    def left(self, segment: str, space: str, parts: Iterable[str]) -> None:
+        """`parts` are the files of vectors that a segment is to have: those that it had not were
+        written just now. Raises OSError."""
+        had, now = self._vectors.get(segment, {}), self._marks(segment, space)
+        self._vectors[segment] = {name: had.get(name) or now.get(name, "") for name in parts}
 
     def forget(self, segment: str) -> None:
         """Look after a segment no longer."""
         self._seals.pop(segment, None)
+        self._vectors.pop(segment, None)
 
-    def _seal(self, segment: str, space: str) -> str:
-        folder = self._folder / segment
-        return seal(folder, folder_of(folder, space))
+    def _marks(self, segment: str, space: str) -> dict[str, str]:
+        folder = folder_of(self._folder / segment, space)
+        return {name: mark for name, mark in marks(folder).items() if name.endswith(".parquet")}
 
     def _make(self, run: RunFolder, name: str) -> None:
         try:
