@@ -170,7 +170,7 @@ class Indexer:
 
     def make_graphs(self) -> None:
         """Make the graphs that are due, each though another one cannot be made. Raises one of
-        READ_ERRORS, or MemoryError, for one that cannot."""
+        READ_ERRORS for one that cannot."""
         with self._lock:
             known = list(self._runs.values())
             grapher, space = self._grapher, self._space.id
@@ -183,7 +183,7 @@ class Indexer:
                 made = grapher.make(owner, runs, space)
                 if made is not None:
                     self._tell_graph(grapher, owner, made)
-            except (*READ_ERRORS, MemoryError) as error:
+            except READ_ERRORS as error:
                 failed = error
         if failed is not None:
             raise failed

@@ -19,7 +19,6 @@ EMBED_SECONDS = 600.0
 """That a portion of texts may take before it is tried again."""
 GRAPH_RETRY_SECONDS = 60.0
 """After which a graph that could not be made is tried again: it may take minutes of CPU."""
-_FAILED = (*READ_ERRORS, MemoryError)
 _LOG = logging.getLogger(__name__)
 
 
@@ -51,7 +50,7 @@ class Upkeep:
         while True:
             try:
                 await asyncio.to_thread(self._indexer.look)
-            except _FAILED as error:
+            except READ_ERRORS as error:
                 _LOG.warning("the index cannot be made now: %s", error)
             await asyncio.sleep(LOOK_SECONDS)
 
@@ -60,7 +59,7 @@ class Upkeep:
             busy = False
             try:
                 busy = await self._indexer.embed(EMBED_SECONDS)
-            except (*NOT_NOW, *_FAILED) as error:
+            except (*NOT_NOW, *READ_ERRORS) as error:
                 _LOG.warning("%d texts wait for their vectors: %s", self._indexer.behind, error)
             if not busy:
                 await asyncio.sleep(LOOK_SECONDS)
@@ -71,7 +70,7 @@ class Upkeep:
             seconds = LOOK_SECONDS
             try:
                 await asyncio.to_thread(self._indexer.make_graphs)
-            except _FAILED as error:
+            except READ_ERRORS as error:
                 _LOG.warning("a graph cannot be made now: %s", error)
                 seconds = GRAPH_RETRY_SECONDS
             await asyncio.sleep(seconds)
