@@ -49,16 +49,6 @@ def is_damage(error: Exception) -> bool:
     return not isinstance(error, OSError) or error.errno is None
 
 
-
-def is_damage(error: Exception) -> bool:
-    """Whether an error says that a file is not what was written; else it cannot be read now, for
-    want of memory or open files, or because it is not there."""
-    if isinstance(error, MemoryError):
-        return False
-    # Arrow raises OSError without a number for what a file holds.
-    return not isinstance(error, OSError) or error.errno is None
-
-
 Half = NDArray[np.float16]
 Digests = NDArray[np.void]
 """One item of DIGEST_BYTES each."""
