@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
 from pydantic import TypeAdapter
 from ray import serve as ray_serve
 from ray.serve.config import BackpressureConfig
@@ -41,6 +42,7 @@ from serve.search.server import SearchServer
 from serve.search.settings import SearchSettings
 from serve.search.state import search_folder
 from serve.search.upkeep import Upkeep
+from serve.search.vectors import Half
 
 ONGOING, QUEUED = 16, 200
 """Queries in one replica at once, and in a gateway's queue for all; more are told to come again."""
@@ -55,9 +57,14 @@ class IndexerReplica:
     def __init__(self, settings: Mapping[str, Any], models: Mapping[str, Any]) -> None:
         search = SearchSettings.model_validate(settings)
         self._encoder = _encoder(search, models)
-        self._upkeep = Upkeep(Indexer(search.runs, search_folder(search.state), self._encoder))
+        self._indexer = Indexer(search.runs, search_folder(search.state), self._encoder)
+        self._upkeep = Upkeep(self._indexer)
         with contextlib.suppress(OSError):
             os.nice(_NICE)
+
+    async def saw(self, probe: list[float]) -> None:
+        """See `Indexer.saw`."""
+        self._indexer.saw(np.array(probe, dtype=np.float16))
 
     async def check_health(self) -> None:
         """Raises where it works no longer. Called from the start on, which begins the work."""
@@ -74,11 +81,16 @@ class SearchReplica:
     """One process that answers."""
 
     def __init__(
-        self, settings: Mapping[str, Any], models: Mapping[str, Any], indexer: object
+        self, settings: Mapping[str, Any], models: Mapping[str, Any], indexer: Any
     ) -> None:
-        """`indexer`: the other deployment, which has to be there and is not asked."""
+        """`indexer`: the handle of the other deployment."""
+
+        def saw(probe: Half) -> None:
+            # Nobody waits for it: what is lost is told by the next query again.
+            indexer.saw.remote(probe.tolist())
+
         search = SearchSettings.model_validate(settings)
-        self._server = SearchServer(search_folder(search.state), _encoder(search, models))
+        self._server = SearchServer(search_folder(search.state), _encoder(search, models), saw)
         self._starting = asyncio.Lock()
         self._started = False
 

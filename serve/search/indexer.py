@@ -35,9 +35,6 @@ from serve.search.shelf import Shelf
 from serve.search.space import PROBE, Space, space_of
 from serve.search.vectors import READ_ERRORS, Groups, Half, is_damage
 
-PROBE_SECONDS = 600.0
-"""Between two looks whether the model is still the one whose vectors there are, where it is asked
-for nothing else."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -64,9 +61,8 @@ class Indexer:
         self._entries = entries
         self._state = state
         self._encoder = encoder
-        self._clock = clock
         self._space = Space(encoder.model)
-        self._probe_at = clock()
+        self._seen: Half | None = None
         self._runs: dict[str, IndexedRun] = {}
         self._skipped: dict[str, SkippedRun] = {}
         self._grapher = Grapher(state, ())
@@ -130,9 +126,12 @@ class Indexer:
         """Embed some of what has no vector yet, and publish it; whether there was any. Raises what
         `Encoder.encode` does where the model gives nothing within `seconds`, and one of READ_ERRORS
         where files cannot be read or written now."""
+        seen, self._seen = self._seen, None
+        if seen is not None:
+            await self._is_of(seen)
         portion = await asyncio.to_thread(self._next)
-        # Where there are vectors to take over, that needs no model.
-        if (portion is None or portion.texts) and self._runs and self._clock() >= self._probe_at:
+        if portion is not None and portion.texts and not self._space.probe:
+            # Else the first portion would be of an unknown model, and embedded twice.
             await self._is_of((await self._encoder.encode([PROBE], seconds)).probe)
             portion = await asyncio.to_thread(self._next)
         if portion is None:
@@ -146,12 +145,16 @@ class Indexer:
         await asyncio.to_thread(self._keep, portion, vectors)
         return True
 
+    def saw(self, probe: Half) -> None:
+        """The model gave somebody this vector of PROBE: if it is another one now, all is embedded
+        anew. Nobody asks the model for that alone, which would keep it from being let go."""
+        self._seen = probe
+
     async def _is_of(self, probe: Half) -> bool:
         """Go on in the space of the model that gave `probe`; whether it is another one."""
         other = not self._space.has(probe)
         if other:
             await asyncio.to_thread(self._change, probe)
-        self._probe_at = self._clock() + PROBE_SECONDS
         return other
 
     def _change(self, probe: Half) -> None:

@@ -37,8 +37,15 @@ class Meaning(NamedTuple):
 class Meanings:
     """Of the queries of one replica."""
 
-    def __init__(self, encoder: Encoder, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        saw: Callable[[Half], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`saw`: is given the vector of PROBE where it is not that of the space."""
         self._encoder = encoder
+        self._saw = saw
         self._clock = clock
         self._recent: OrderedDict[tuple[str, str], Half] = OrderedDict()
         """By the space of a vector, and the query."""
@@ -64,6 +71,7 @@ class Meanings:
             _LOG.warning("a query is not searched by its meaning: %s", said)
             return _without(query, reason_of(error))
         if space.probe and not space.has(probe):
+            self._saw(probe)
             return _without(query, CHANGED)
         if not vectors.any():
             return _without(query, REFUSED)

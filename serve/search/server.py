@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +44,15 @@ _LOG = logging.getLogger(__name__)
 class SearchServer:
     """One replica. Belongs to the loop it is started on."""
 
-    def __init__(self, state: Path, encoder: Encoder) -> None:
+    def __init__(
+        self, state: Path, encoder: Encoder, saw: Callable[[Half], None] = lambda probe: None
+    ) -> None:
+        """`saw`: see `Meanings`."""
         self._state = state
         self._encoder = encoder
         self._snapshot = Snapshot(Catalog(Space(encoder.model)))
         self._seen: tuple[int, int] | None = None
-        self._meanings = Meanings(encoder)
+        self._meanings = Meanings(encoder, saw)
         self._looking: asyncio.Task[None] | None = None
 
     async def start(self) -> None:

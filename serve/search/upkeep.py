@@ -15,6 +15,8 @@ from serve.search.vectors import READ_ERRORS
 
 LOOK_SECONDS = 2.0
 """Between two looks for new runs."""
+AWAY_SECONDS = 60.0
+"""To which what comes between two tries doubles, while texts wait for a model that is away."""
 EMBED_SECONDS = 600.0
 """That a portion of texts may take before it is tried again."""
 GRAPH_RETRY_SECONDS = 60.0
@@ -55,14 +57,17 @@ class Upkeep:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _embed(self) -> None:
+        away = LOOK_SECONDS
         while True:
-            busy = False
             try:
                 busy = await self._indexer.embed(EMBED_SECONDS)
+                away = LOOK_SECONDS
+                if not busy:
+                    await asyncio.sleep(LOOK_SECONDS)
             except (*NOT_NOW, *READ_ERRORS) as error:
                 _LOG.warning("%d texts wait for their vectors: %s", self._indexer.behind, error)
-            if not busy:
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(away)
+                away = min(AWAY_SECONDS, 2 * away)
 
     async def _make_graphs(self) -> None:
         """Look after the graphs, also while texts wait for a model that is away."""

@@ -208,9 +208,8 @@ async def search_world(
         each if isinstance(each, RunsSettings) else RunsSettings(path=str(each)) for each in runs
     ]
     encoder, clock = vectors or WordVectors(), Clock()
-    world = World(
-        Indexer(entries, state, encoder, clock), SearchServer(state, encoder), encoder, state, clock
-    )
+    indexer = Indexer(entries, state, encoder, clock)
+    world = World(indexer, SearchServer(state, encoder, indexer.saw), encoder, state, clock)
     try:
         yield world
     finally:

@@ -20,7 +20,6 @@ from serve.embedder import EmbeddingModelError
 from serve.models.errors import ModelNotLoaded
 from serve.search.embedding import Encoded, reason_of
 from serve.search.errors import NoMeaning
-from serve.search.indexer import PROBE_SECONDS
 from serve.search.meaning import Meanings
 from serve.search.own_encoder import FAILED_SECONDS, LOAD_SECONDS, OwnEncoder
 from serve.search.query import read_query
@@ -71,11 +70,10 @@ async def test_weights_that_change_while_all_is_running_are_noticed(tmp_path: Pa
         found = await world.hits(query="any parcel", mode="meaning", limit=2)
         assert set(found) == {"r-2", "r-3"}
         assert (await world.answer(query="any parcel"))["searched"]["embedded"] == 3
-        # Where nothing comes, by looking at it now and then.
+        # Where nothing comes, by a query.
         world.vectors.weights = 9
         await world.follow()
         assert (await world.answer(query="which parcel"))["meaning"] == "unavailable"
-        world.clock.now += PROBE_SECONDS
         await world.follow()
         assert (await world.answer(query="which parcel"))["meaning"] == "used"
 
@@ -88,16 +86,26 @@ async def test_while_the_model_is_away_vectors_that_there_are_serve_another_run(
         await world.follow()
         await world.hits(query="stuck parcel")
         world.vectors.away = True
-        world.clock.now += PROBE_SECONDS
         leave_run(tmp_path / "2026-03-11", FIRST)
         world.indexer.look()
         assert await world.indexer.embed(10)
-        with pytest.raises(Unavailable):
-            await world.indexer.embed(10)
+        assert not await world.indexer.embed(10)
         await world.server.refresh()
         assert world.indexer.behind == 0
         answer = await world.answer(query="stuck parcel", mode="meaning", limit=2)
         assert [hit["id"] for hit in answer["hits"]] == ["r-2", "r-2"]
+
+
+async def test_a_model_is_let_alone_where_nothing_is_to_be_embedded(tmp_path: Path) -> None:
+    leave_run(tmp_path / "2026-03-10", FIRST)
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+    vectors = WordVectors()
+    vectors.away = True  # is an error to whoever asks
+    async with search_world(tmp_path, state=tmp_path / ".index", vectors=vectors) as world:
+        await world.follow()
+        world.clock.now += 24 * 3600
+        await world.follow()
 
 
 async def test_with_the_weights_of_before_nothing_is_embedded_again(tmp_path: Path) -> None:
@@ -106,7 +114,9 @@ async def test_with_the_weights_of_before_nothing_is_embedded_again(tmp_path: Pa
         vectors = WordVectors(weights)
         async with search_world(tmp_path, state=tmp_path / ".index", vectors=vectors) as world:
             await world.follow()
-            assert len(vectors.asked) == asked
+            await world.hits(query="which weights")
+            await world.follow()
+            assert len(vectors.asked) == asked + 1
             found = await world.hits(query="stuck parcel", mode="meaning", limit=1)
             assert found == ["r-2"]
 
@@ -261,7 +271,7 @@ async def test_waiting_for_the_model_and_asking_it_share_one_deadline() -> None:
             given.append(seconds)
             return await super().encode(texts, 60)
 
-    meanings = Meanings(Slow(), clock)
+    meanings = Meanings(Slow(), lambda probe: None, clock)
     for query in ("refund", "parcel"):
         assert (await meanings.of(read_query({"query": query}), Space("words"), 5)).told == "used"
     assert given == [1, 1]
