@@ -64,6 +64,11 @@ class Catalog:
     skipped: tuple[SkippedRun, ...] = ()
     graphs: tuple[SavedGraph, ...] = ()
 
+    @property
+    def folders(self) -> list[RunFolder]:
+        """Of the runs that are searched, and of those that are skipped."""
+        return [run.run for run in self.runs] + [skipped.run for skipped in self.skipped]
+
     def write(self, state: Path) -> None:
         """Publish it."""
         state.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 """Keeps the index like the runs there are: the one writer of its folder.
 
-    state/segments/RUN-FINGERPRINT-FORMAT/  the index of a run (segment.py), with its vectors
+    state/segments/RUN-FINGERPRINT-FORMAT/  the index of a run (segment.py)
+    state/vectors/RUN-.../SPACE/            its vectors (vectors.py)
     state/graphs/.../                       graphs over many vectors (graphs.py, grapher.py)
     state/models/...                        whose vectors there are (space.py)
     state/index.json                        what there is now (catalog.py)
@@ -27,14 +28,18 @@ from serve.search.embedding import Encoder
 from serve.search.errors import DamagedRun
 from serve.search.folders import why
 from serve.search.grapher import Grapher
+from serve.search.holders import Holders
 from serve.search.leftovers import Leftovers, whole_in
 from serve.search.missing import Missing
 from serve.search.runs import RunFolder, find_runs, is_under_way, shown_path
 from serve.search.settings import RunsSettings
 from serve.search.shelf import Shelf
 from serve.search.space import PROBE, Space, space_of
-from serve.search.vectors import READ_ERRORS, Groups, Half, is_damage
+from serve.search.vectors import READ_ERRORS, Groups, Half, folder_of, is_damage, parts_in
 
+TELL_SECONDS = 1.0
+"""Between two indexes that are published while texts are embedded: it is as long as there are runs,
+and replicas look once a second."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -63,6 +68,9 @@ class Indexer:
         self._encoder = encoder
         self._space = Space(encoder.model)
         self._seen: Half | None = None
+        self._holders: Holders | None = None
+        self._clock = clock
+        self._tell_at = clock()
         self._runs: dict[str, IndexedRun] = {}
         self._skipped: dict[str, SkippedRun] = {}
         self._grapher = Grapher(state, ())
@@ -91,7 +99,8 @@ class Indexer:
             self._look()
 
     def _look(self) -> None:
-        found = {run.id: run for run in find_runs(self._entries)}
+        listing = find_runs(self._entries)
+        found = {run.id: run for run in listing.runs}
         self._skipped = {}
         for run in found.values():
             try:
@@ -102,14 +111,19 @@ class Indexer:
                 self._skip(run, f"it cannot be read or indexed now: {why(error)}")
             except READ_ERRORS as error:
                 self._skip(run, f"it cannot be read: {type(error).__name__}")
+        before = self._told.folders if self._told else []
+        for away, reason in listing.away(before).items():
+            self._skip(away, reason)
         for gone in self._runs.keys() - found.keys():
-            self._shelf.forget(self._runs.pop(gone).segment)
+            self._forget(self._runs.pop(gone))
         if self._working is not None:
             known = {run.segment for run in self._runs.values()}
             self._working = self._working if self._working[0] in known else None
         told = self.publish()
         self._leftovers.sweep(
-            {run.segment for run in self._runs.values()}, {graph.folder for graph in told.graphs}
+            {run.segment for run in self._runs.values()},
+            {graph.folder for graph in told.graphs},
+            self._skipped.keys(),
         )
 
     def _skip(self, run: RunFolder, reason: str) -> None:
@@ -163,6 +177,7 @@ class Indexer:
                 _LOG.warning("the embedding model has other weights: its vectors are made anew")
             self._space = space_of(self._state, self._encoder.model, probe)
             self._grapher = Grapher(self._state, ())
+            self._holders = None
             self._working = None
             for run in list(self._runs.values()):
                 try:
@@ -222,6 +237,7 @@ class Indexer:
                         del self._runs[run.run.id]
                     else:
                         not_now = error
+            self.publish()
         if not_now is not None:
             raise not_now
         return None
@@ -247,6 +263,11 @@ class Indexer:
                 embedded = run.texts - missing.count
                 self._runs[run.run.id] = replace(known, parts=missing.parts, embedded=embedded)
                 self._shelf.left(run.segment, self._space.id, missing.parts)
+                if self._holders is not None:
+                    self._holders.add(self._state / "segments" / run.segment)
+                # What was told may name files that are not there any more.
+                if set(known.parts) <= set(missing.parts) and self._clock() < self._tell_at:
+                    return
             self.publish()
 
     def publish(self) -> Catalog:
@@ -261,6 +282,7 @@ class Indexer:
         if catalog != self._told or not (self._state / FILE).exists():
             catalog.write(self._state)
             self._told = catalog
+            self._tell_at = self._clock() + TELL_SECONDS
         return catalog
 
     def _take_in(self, run: RunFolder) -> None:
@@ -270,13 +292,24 @@ class Indexer:
         as_it_was = known is not None and (known.seal, known.parts) == (taken.seal, taken.parts)
         if not as_it_was and self._working is not None and self._working[0] == taken.segment:
             self._working = None  # of before it was gone
+        if known is not None and known.segment != taken.segment:
+            self._forget(known)
+
+    def _forget(self, run: IndexedRun) -> None:
+        """Have nothing told of a segment; until it is removed, its vectors are of use."""
+        self._shelf.forget(run.segment)
+        self._holders = None
 
     def _missing_of(self, run: IndexedRun) -> Missing:
         """What a run has no vectors of; known from the portion before, if that was of the same."""
         if self._working is None or self._working[0] != run.segment:
             segments = self._state / "segments"
+            if self._holders is None:
+                # Also those that nothing names any more: a run's, of before it was made again.
+                self._holders = Holders(
+                    each for each in whole_in(segments) if parts_in(folder_of(each, self._space.id))
+                )
             missing = Missing.of(segments / run.segment, self._space.id)
-            # Also those that nothing names any more: the same run's, of before it was made again.
-            missing.recall([each for each in whole_in(segments) if each.name != run.segment])
+            missing.recall(self._holders)
             self._working = run.segment, missing
         return self._working[1]

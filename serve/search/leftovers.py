@@ -1,6 +1,7 @@
 """What lies in the folder of the index and belongs to nothing: removed, by its one writer.
 
-Invariant: what a replica may be reading stays for KEPT_SECONDS after nothing names it any more.
+Invariant: what a replica may be reading stays for KEPT_SECONDS after nothing names it any more, and
+what is of a run that may be there yet for HELD_SECONDS: vectors take hours to make.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ from serve.search.vectors import FOLDER as VECTORS
 
 KEPT_SECONDS = 60.0
 """A folder that nothing names any more stays so long, for replicas that are reading it."""
+
+HELD_SECONDS = 24 * 3600.0
+"""What is of a run that cannot be seen or read now stays so long: a volume that is away comes back,
+and texts of what was deleted are to go."""
 
 
 class Leftovers:
@@ -31,8 +36,11 @@ class Leftovers:
                 with contextlib.suppress(OSError):
                     shutil.rmtree(each) if each.is_dir() else each.unlink()
 
-    def sweep(self, segments: Collection[str], graphs: Collection[str]) -> None:
-        """Remove what is none of these, and was none for a while."""
+    def sweep(
+        self, segments: Collection[str], graphs: Collection[str], held: Collection[str]
+    ) -> None:
+        """Remove what is none of these, and was none for a while. `held`: the ids of runs that are
+        not searched now, and are not known to be gone."""
         unnamed = [
             *(each for each in whole_in(self._state / "segments") if each.name not in segments),
             *(each for each in whole_in(self._state / VECTORS) if each.name not in segments),
@@ -41,7 +49,8 @@ class Leftovers:
         now = self._clock()
         self._unnamed = {each: self._unnamed.get(each, now) for each in unnamed}
         for each, since in self._unnamed.items():
-            if now - since >= KEPT_SECONDS:
+            run = each.name.rsplit("-", 2)[0]  # of RUN-FINGERPRINT-FORMAT
+            if now - since >= (HELD_SECONDS if run in held else KEPT_SECONDS):
                 shutil.rmtree(each, ignore_errors=True)
 
 

@@ -4,19 +4,20 @@ A run's id is made of its folder's name and a hash of where it is: what a client
 among the ids there are, and never becomes part of a path.
 
 Invariant: no symbolic link below a named folder is followed; a folder belongs to the entry that
-names the nearest folder above it, and to no other; where a run is under way nothing is read.
+names the nearest folder above it, and to no other; where a run is under way nothing is read; a
+run is gone only where the folder that it was in was listed without it.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from serve.search.errors import DamagedRun
-from serve.search.folders import opened, stat_plain
+from serve.search.folders import opened, stat_plain, why
 from serve.search.settings import RunsSettings
 
 DEPTH = 4
@@ -45,6 +46,45 @@ class RunFolder:
     owner: str
 
 
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What is below the folders that fupan.yaml names. `runs`: by their paths; `unlisted`: folders
+    of which that is not known now, and why; `owners`: see `owners_of`."""
+
+    runs: list[RunFolder]
+    unlisted: list[tuple[RunFolder, OSError]]
+    owners: Mapping[str, str]
+
+    def away(self, known: Iterable[RunFolder]) -> dict[RunFolder, str]:
+        """Those of the runs `known` from before that were not found, and may be there yet, and why
+        that is not known. A folder that is there and may have others is told of itself."""
+        found = {run.id for run in self.runs}
+        gone = [run for run in known if run.id not in found]
+        told = {}
+        for folder, error in self.unlisted:
+            hidden = [now for run in gone if (now := self._hidden_in(folder, run)) is not None]
+            if not hidden and not isinstance(error, FileNotFoundError):
+                hidden = [folder]
+            reason = f"its folder, or one above it, cannot be listed now: {why(error)}"
+            told.update(dict.fromkeys(hidden, reason))
+        return told
+
+    def _hidden_in(self, folder: RunFolder, run: RunFolder) -> RunFolder | None:
+        """A run that may be in an unlisted folder, as it would be found there; None: it is not."""
+        roots = [root for root in self.owners if _is_within(run.path, root)]
+        if not roots:
+            # The link that led to it may be what is missing, and led elsewhere else.
+            return run if folder.path in self.owners else None
+        root = max(roots, key=len)
+        if root != folder.root or not _is_within(run.path, folder.path):
+            return None
+        return replace(run, root=root, owner=self.owners[root])
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
 def owners_of(entries: Sequence[RunsSettings]) -> dict[str, str]:
     """Whose each named folder is, by its path without links. Raises ValueError where two entries
     name one folder and do not agree."""
@@ -59,30 +99,32 @@ def owners_of(entries: Sequence[RunsSettings]) -> dict[str, str]:
     return owners
 
 
-def find_runs(entries: Sequence[RunsSettings]) -> list[RunFolder]:
-    """All folders of runs, by their paths. One that cannot be listed is as if it were empty. Raises
-    ValueError where two entries do not agree whose a folder is."""
-    owners = owners_of(entries)
-    return sorted(
-        (
-            RunFolder(_id_of(path), shown_path(os.path.basename(path)), root, path, owner)
-            for root, owner in owners.items()
-            for path in _below(root, DEPTH, owners.keys())
-        ),
-        key=lambda run: run.path,
-    )
+def find_runs(entries: Sequence[RunsSettings]) -> Listing:
+    """All folders of runs. Raises ValueError where two entries do not agree whose a folder is."""
+    listing = Listing([], [], owners_of(entries))
+    for root, owner in listing.owners.items():
+        for path, error in _below(root, DEPTH, listing.owners.keys()):
+            name = shown_path(os.path.basename(path))
+            folder = RunFolder(_id_of(path), name, root, path, owner)
+            if error is None:
+                listing.runs.append(folder)
+            else:
+                listing.unlisted.append((folder, error))
+    listing.runs.sort(key=lambda run: run.path)
+    return listing
 
 
-def _below(folder: str, depth: int, roots: Collection[str]) -> Iterator[str]:
-    """Folders of runs. What is below another of `roots` belongs to that one, even where it cannot
-    be listed now."""
+def _below(folder: str, depth: int, roots: Collection[str]) -> Iterator[tuple[str, OSError | None]]:
+    """Folders of runs, and those that cannot be listed, with why. What is below another of `roots`
+    belongs to that one, even where it cannot be listed now."""
     try:
         with os.scandir(folder) as listing:
             inner = {entry.name: entry.is_dir(follow_symlinks=False) for entry in listing}
-    except OSError:
+    except OSError as error:
+        yield folder, error
         return
     if not MARKS.isdisjoint(inner):
-        yield folder
+        yield folder, None
         return
     if depth == 0:
         return

@@ -110,7 +110,7 @@ async def test_one_number_of_a_vector_that_is_another_is_noticed(tmp_path: Path)
     leave_run(tmp_path / "2026-03-10", FIRST)
     async with search_world(tmp_path, state=tmp_path / ".index") as world:
         await world.follow()
-        (file,) = segment_of(world).glob("vectors-*/*.parquet")
+        (file,) = world.state.glob("vectors/*/*/*.parquet")
         content = bytearray(file.read_bytes())
         vectors = pq.ParquetFile(file).metadata.row_group(0).column(2)
         begin = vectors.dictionary_page_offset or vectors.data_page_offset
