@@ -6,13 +6,15 @@ Invariant: a text is offered for embedding only if no segment has its vector of 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from serve.search.holders import Holders
 from serve.search.segment import Segment, digests_in
 from serve.search.vectors import (
     READ_ERRORS,
@@ -74,11 +76,18 @@ class Missing:
         """Whether nothing is missing."""
         return not self._missing.any()
 
-    def recall(self, others: Iterable[Path]) -> None:
+    def recall(self, holders: Holders) -> None:
         """Take over the vectors that other segments have."""
-        for other in others:
-            with contextlib.suppress(*READ_ERRORS):
-                self._recall(other)
+        tried = {self._segment}
+        for number in itertools.count():
+            others = holders.nth(self._digests[self._missing], number)
+            if not others:
+                return
+            for other in others:
+                if other not in tried:
+                    tried.add(other)
+                    with contextlib.suppress(*READ_ERRORS):
+                        self._recall(other)
 
     def _recall(self, other: Path) -> None:
         folder = folder_of(other, self._space)
