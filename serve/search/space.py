@@ -22,7 +22,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from serve.search.vectors import READ_ERRORS, Half
+from serve.search.vectors import Half
 
 PROBE = "The refund is three weeks late 退款三周还没有到账: order-db-pool timed out"
 """What every model is asked for beside what it is asked for."""
@@ -62,11 +62,12 @@ def alike(one: NDArray[Any], other: NDArray[Any]) -> bool:
 
 def space_of(state: Path, model: str, probe: Half) -> Space:
     """The space of the model of this name that gave `probe`; a new one is written down below
-    `state`. Raises OSError."""
+    `state`. Raises OSError, also where one that is there cannot be read now: it may be the one."""
     folder = state / FOLDER
     for file in sorted(folder.glob("*.json")):
-        with suppress(*READ_ERRORS):
-            told = orjson.loads(file.read_bytes())
+        content = file.read_bytes()
+        with suppress(ValueError, TypeError, LookupError):  # a damaged one
+            told = orjson.loads(content)
             known = Space(str(told["model"]), tuple(map(float, told["probe"])))
             if known.model == model and known.has(probe):
                 return known

@@ -15,8 +15,9 @@ import pytest
 
 from serve.search import missing
 from serve.search.missing import Missing
+from serve.search.space import space_of
 from serve.search.vectors import Kind, folder_of, parts_in, read_parts, write_part
-from tests.serve.search_world import leave_run, record, search_world
+from tests.serve.search_world import leave_run, record, search_world, vector_of
 
 FIRST = [record("r-1", "the refund is late"), record("r-2", "the parcel is stuck")]
 
@@ -101,6 +102,20 @@ async def test_a_writer_that_is_stopped_while_it_makes_a_segment_anew_leaves_its
         await world.follow()
         assert world.vectors.asked == []
         assert await world.hits(query="refund", mode="words") == ["r-1"]
+
+
+def test_a_model_whose_space_cannot_be_read_now_gets_no_other_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Path) -> bytes:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    known = space_of(tmp_path, "model", vector_of("probe"))
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_bytes", refuse)
+        with pytest.raises(OSError, match="Too many open files"):
+            space_of(tmp_path, "model", vector_of("probe"))
+    assert space_of(tmp_path, "model", vector_of("probe")) == known
 
 
 def kept(tmp_path: Path) -> tuple[Missing, Path]:
