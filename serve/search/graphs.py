@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from serve.search.catalog import SavedGraph
+from serve.search.mapped import array_of, mapped_in
 from serve.search.nearest import Nearest, graph_of, open_graph
 from serve.search.vectors import Half, Part
 
@@ -71,8 +72,9 @@ class Graph:
 
     def __init__(self, folder: Path, saved: SavedGraph) -> None:
         self.saved = saved
+        self.mapped = mapped_in(folder)
         self._rows: NDArray[np.int32] = np.load(folder / "rows.npy", allow_pickle=False)
-        self._vectors: Half = np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
+        self._vectors: Half = array_of(folder / "vectors.npy")
         # usearch trusts what is in the file, and ends the process where that is something else.
         if (folder / "digest").read_text(errors="replace") != _digest(folder):
             raise ValueError(f"{folder}: the graph is not what was written")

@@ -2,7 +2,7 @@
 
 A folder holds `terms` (hashes, sorted), `starts` (where the documents of each begin), `docs`,
 `counts` (how often a word is in each) and `lengths` (words of each document), all as .npy files
-that are mapped into memory: what no query touches is never read.
+that are mapped into memory where they are large: what no query touches is never read.
 
 Invariant: scores of several runs compare, since how rare a word is, is asked of all of them.
 """
@@ -15,11 +15,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from serve.search.mapped import array_of
 from serve.search.words import hash_of, words_at
 
 K1, B = 1.2, 0.75
@@ -70,8 +70,8 @@ class Postings:
 
     @classmethod
     def load(cls, folder: Path) -> Postings:
-        """The files in `folder`, mapped. Raises OSError, EOFError and ValueError."""
-        return cls(*(_mapped(folder / f"{name}.npy") for name in _FILES))
+        """The files in `folder`. Raises one of READ_ERRORS."""
+        return cls(*(array_of(folder / f"{name}.npy") for name in _FILES))
 
     def fits(self) -> bool:
         """Whether the arrays are as long as they say of each other, and name documents that there
@@ -92,14 +92,6 @@ class Postings:
         at[at == len(self.terms)] = 0
         there = self.terms[at] == hashes
         return np.where(there, self.starts[at], 0), np.where(there, self.starts[at + 1], 0)
-
-
-def _mapped(file: Path) -> Any:
-    """An array of a file. One without rows cannot be mapped."""
-    try:
-        return np.load(file, mmap_mode="r", allow_pickle=False)
-    except ValueError:
-        return np.load(file, allow_pickle=False)
 
 
 class Asked:

@@ -29,6 +29,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from serve.search.documents import KINDS, SCHEMA, WHATS, Documents
+from serve.search.mapped import Mapped, content, mapped_in
 from serve.search.postings import Postings
 from serve.search.query import Query
 from serve.search.vectors import READ_ERRORS, Digests, Groups, Kind
@@ -99,6 +100,7 @@ class Segment:
     sources: list[str]
     themes: list[dict[str, str]]
     words: Postings
+    mapped: tuple[Mapped, ...]
 
     @classmethod
     def open(cls, folder: Path) -> Segment:
@@ -107,10 +109,11 @@ class Segment:
             name: np.load(folder / f"{name}.npy", allow_pickle=False)
             for name in ("group", "first", "themes_doc", "themes_no")
         }
-        with pa.memory_map(str(folder / "documents.arrow")) as source:
-            documents = pa.ipc.open_file(source).read_all()
+        mapped = mapped_in(folder)
+        documents = pa.ipc.open_file(content(folder / "documents.arrow")).read_all()
         names = orjson.loads((folder / "names.json").read_bytes())
-        segment = cls(folder, documents, **arrays, **names, words=Postings.load(folder))
+        words = Postings.load(folder)
+        segment = cls(folder, documents, **arrays, **names, words=words, mapped=mapped)
         if not segment._fits():
             raise ValueError(f"{folder}: its files do not belong together")
         return segment

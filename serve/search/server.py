@@ -37,7 +37,7 @@ LOOK_SECONDS = 1.0
 MEANING_SHARE = 0.5
 """Of a query's time, that its vector may take; then its words alone are searched."""
 MOST_TOLD = 5
-"""Ids in an error."""
+"""Ids in an error, or in a line of the log."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -68,18 +68,25 @@ class SearchServer:
         self._encoder.close()
 
     async def refresh(self) -> None:
-        """Take the newest index, if it is not the one there is. One that cannot be read (any more)
-        is left, and the one before goes on to answer."""
+        """Take the newest index, if it is not the one there is, or if something of that could not
+        be read. One that cannot be read is left, and the one before goes on to answer."""
         try:
             found = (self._state / FILE).stat()
             seen = (found.st_mtime_ns, found.st_ino)
-            if seen == self._seen:
+            before, is_new = self._snapshot, seen != self._seen
+            if not is_new and not before.waiting:
                 return
-            catalog = Catalog.read(self._state)
+            catalog = Catalog.read(self._state) if is_new else before.catalog
             if catalog is not None and catalog.space.model == self._encoder.model:
-                self._snapshot = await asyncio.to_thread(
-                    Snapshot.load, self._state, catalog, self._snapshot
-                )
+                new = await asyncio.to_thread(Snapshot.load, self._state, catalog, before)
+                if new.waiting and new.waiting != before.waiting:
+                    _LOG.warning(
+                        "%d parts of the index cannot be read now: %s",
+                        *(len(new.waiting), dict(list(new.waiting.items())[:MOST_TOLD])),
+                    )
+                # What a snapshot found out for its answers is kept as long as it is the same.
+                if is_new or new.waiting != before.waiting:
+                    self._snapshot = new
             self._seen = seen
         except FileNotFoundError:
             return
@@ -204,4 +211,5 @@ def _answer(
     snapshot: Snapshot, tenant: str, query: Query, vector: Half | None
 ) -> tuple[View, list[dict[str, Any]]]:
     view = snapshot.view(tenant)
+    snapshot.check(tenant)
     return view, shown(view, view.search(query, vector), query.text)

@@ -6,83 +6,128 @@ Invariant: a snapshot never changes, and what it has open stays readable though 
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from serve.search.catalog import Catalog, IndexedRun, SkippedRun
 from serve.search.graphs import Graph, Loose, loose
-from serve.search.segment import Segment, is_sound
+from serve.search.mapped import is_cut
+from serve.search.segment import Segment
 from serve.search.settings import EVERYBODY
-from serve.search.vectors import READ_ERRORS, Part, folder_of, read_parts
+from serve.search.vectors import READ_ERRORS, Part, folder_of, is_damage, read_parts
 from serve.search.view import View
 
 DAMAGED = "its index is damaged, and is made anew"
+NOT_NOW = "its index cannot be read now: {}"
 _LOG = logging.getLogger(__name__)
+_Opened = TypeVar("_Opened")
 
 
 @dataclass
 class Snapshot:
-    """What a catalog names, opened. `parts`: vectors that no graph has, by segment and files. A
-    graph or segment that is damaged is left out, until its writer has made it anew."""
+    """What a catalog names, opened. A graph or segment that is damaged is left out, until its
+    writer has made it anew; so is, until it can be read, what cannot be now.
+
+    `parts`: vectors that no graph has, by their segments, and the files they are of; `waiting`: why
+    something cannot be read now, by its name: to be loaded again."""
 
     catalog: Catalog
     segments: dict[str, Segment] = field(default_factory=dict)
-    parts: dict[tuple[str, tuple[str, ...]], Part] = field(default_factory=dict)
+    parts: dict[str, tuple[tuple[str, ...], Part]] = field(default_factory=dict)
     graphs: dict[str, Graph] = field(default_factory=dict)
+    waiting: dict[str, str] = field(default_factory=dict)
     _loose: dict[str, Loose | None] = field(default_factory=dict)
     _views: dict[str, View] = field(default_factory=dict)
 
     @classmethod
     def load(cls, state: Path, catalog: Catalog, before: Snapshot | None = None) -> Snapshot:
-        """Open what `catalog` names, as far as it is not open in the one `before`. Raises
-        OSError where something is not there (any more)."""
-        old = before or cls(catalog)
-        new = cls(catalog)
-        seals = {run.segment: run.seal for run in old.catalog.runs}
-        for saved in catalog.graphs:
-            try:
-                known = old.graphs.get(saved.folder)
-                new.graphs[saved.folder] = known or Graph(state / "graphs" / saved.folder, saved)
-            except FileNotFoundError:
-                raise
-            except READ_ERRORS as error:
-                _LOG.warning("a graph is damaged, and is not used: %s", error)
-        covered = {
-            (graph.saved.owner, name)
-            for graph in new.graphs.values()
-            for name in graph.saved.segments
-        }
-        for run in catalog.runs:
-            folder = state / "segments" / run.segment
-            try:
-                segment = old.segments.get(run.segment)
-                if segment is None or seals.get(run.segment) != run.seal:
-                    segment = Segment.open(folder)
-            except FileNotFoundError:
-                raise
-            except READ_ERRORS as error:
-                _LOG.warning("the index of the run %s is damaged: %s", run.run.id, error)
-                continue
-            new.segments[run.segment] = segment
-            if (run.run.owner, run.segment) in covered or not run.parts:
-                continue
-            key = run.segment, run.parts
-            part = old.parts.get(key)
-            if part is None:
-                part = read_parts(folder_of(folder, catalog.space.id), run.parts, run.texts)
-            if part is not None:
-                new.parts[key] = part
+        """Open what `catalog` names, as far as it is not open in the one `before`; of that, vectors
+        and graphs stay where newer ones cannot be read now."""
+        new, old = cls(catalog), before or cls(catalog)
+        if old.catalog.space != catalog.space:
+            old = cls(old.catalog, old.segments)
+        new._open_graphs(state / "graphs", old)
+        new._open_segments(state / "segments", old)
         return new
 
+    def _open_graphs(self, folder: Path, old: Snapshot) -> None:
+        of_owner = {graph.saved.owner: graph for graph in old.graphs.values()}
+        for saved in self.catalog.graphs:
+            name = saved.folder
+            graph = old.graphs.get(name) or self._opened(name, Graph, folder / name, saved)
+            if graph is None and name in self.waiting:
+                graph = of_owner.get(saved.owner)
+            if graph is not None:
+                self.graphs[graph.saved.folder] = graph
+
+    def _open_segments(self, folder: Path, old: Snapshot) -> None:
+        seals = {run.segment: run.seal for run in old.catalog.runs}
+        covered = {
+            (graph.saved.owner, name)
+            for graph in self.graphs.values()
+            for name in graph.saved.segments
+        }
+        for run in self.catalog.runs:
+            name = run.segment
+            segment = old.segments.get(name) if seals.get(name) == run.seal else None
+            segment = segment or self._opened(name, Segment.open, folder / name)
+            if segment is None:
+                continue
+            self.segments[name] = segment
+            if (run.run.owner, name) in covered or not run.parts:
+                continue
+            kept = old.parts.get(name)
+            if kept is None or kept[0] != run.parts:
+                vectors = folder_of(folder / name, self.catalog.space.id)
+                waits = f"{name}/vectors"
+                part = self._opened(waits, read_parts, vectors, run.parts, run.texts)
+                if waits not in self.waiting:
+                    kept = None if part is None else (run.parts, part)
+            if kept is not None:
+                self.parts[name] = kept
+
+    def _opened(
+        self, name: str, open_: Callable[..., _Opened | None], *given: object
+    ) -> _Opened | None:
+        """What `open_` gives; None, and noted, where it cannot."""
+        try:
+            return open_(*given)
+        except READ_ERRORS as error:
+            if is_damage(error):
+                _LOG.warning("what is damaged is not used: %s", error)
+            else:
+                self.waiting[name] = _why(error)
+        return None
+
+    def check(self, tenant: str) -> None:
+        """Raises ValueError where a file that a tenant's answer is read from was made shorter: to
+        read it would end the process."""
+        segments, graphs = self.view(tenant).segments, self.graphs.values()
+        for mapped in (*(each.mapped for each in segments), *(each.mapped for each in graphs)):
+            for file in mapped:
+                if is_cut(file):
+                    raise ValueError(f"{file.path} was cut short")
+
     def sound(self) -> Snapshot:
-        """The same without the segments whose files are not what was opened any more."""
-        kept = {name: each for name, each in self.segments.items() if is_sound(each.folder)}
-        return Snapshot(self.catalog, kept, self.parts, self.graphs)
+        """The same without the segments and graphs whose files are not what was opened any more."""
+        new = Snapshot(self.catalog, parts=self.parts, waiting=dict(self.waiting))
+        for name, graph in self.graphs.items():
+            if not any(map(is_cut, graph.mapped)):
+                new.graphs[name] = graph
+        for name, segment in self.segments.items():
+            now = new._opened(name, Segment.open, segment.folder)
+            # What cannot be told now is taken to be as it was, but for what is gone.
+            if now is not None or (name in new.waiting and segment.folder.exists()):
+                new.segments[name] = segment
+        return new
 
     def skipped_of(self, tenant: str) -> list[SkippedRun]:
         """The runs that a tenant would see, if they could be read, or their index could."""
         damaged = [
-            SkippedRun(run.run, DAMAGED)
+            SkippedRun(run.run, self._reason(run.segment))
             for run in self.catalog.runs
             if run.segment not in self.segments
         ]
@@ -92,8 +137,12 @@ class Snapshot:
             if each.run.owner in (EVERYBODY, tenant)
         ]
 
+    def _reason(self, segment: str) -> str:
+        reason = self.waiting.get(segment)
+        return DAMAGED if reason is None else NOT_NOW.format(reason)
+
     def runs_of(self, tenant: str) -> list[IndexedRun]:
-        """The runs that a tenant sees, but for those whose index is damaged."""
+        """The runs that a tenant sees, but for those whose index cannot be read."""
         return [
             run
             for run in self.catalog.runs
@@ -131,7 +180,13 @@ class Snapshot:
     def _loose_of(self, owner: str) -> Loose | None:
         """The vectors of an owner's runs that are in no graph: once, whoever sees them."""
         if owner not in self._loose:
-            keys = [(run.segment, run.parts) for run in self.catalog.runs if run.run.owner == owner]
-            parts = {key[0]: self.parts[key] for key in keys if key in self.parts}
+            names = [run.segment for run in self.catalog.runs if run.run.owner == owner]
+            parts = {name: self.parts[name][1] for name in names if name in self.parts}
             self._loose[owner] = loose(parts)
         return self._loose[owner]
+
+
+def _why(error: Exception) -> str:
+    """What is wrong, without the path, which is nobody's to see."""
+    number = error.errno if isinstance(error, OSError) else None
+    return "not enough memory" if number is None else os.strerror(number)

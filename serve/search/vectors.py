@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b, file_digest
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +36,7 @@ The bundled one reads more, at a cost that grows by the square (2,000 characters
 READ_ERRORS = (
     *(OSError, EOFError, RuntimeError, MemoryError, pa.ArrowException),
     *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError),
+    *(SyntaxError, TokenError),  # of NumPy, for the beginning of a file
 )
 """What reading raises for a damaged file, or for one that cannot be read now, whichever library
 reads it."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from serve.search import graphs
+from serve.search import graphs, mapped
 from serve.search.server import SearchServer
 from tests.serve.search_world import WordVectors, World, leave_run, record, search_world, theme
 
@@ -62,8 +62,9 @@ async def test_a_segment_that_is_damaged_is_made_anew_with_its_vectors(
 
 @pytest.mark.parametrize("file", ["docs.npy", "starts.npy", "counts.npy", "documents.arrow"])
 async def test_a_segment_that_is_damaged_under_the_hands_of_who_answers_is_no_error(
-    tmp_path: Path, file: str
+    tmp_path: Path, file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(mapped, "SMALL", 0)
     leave_run(tmp_path / "bad", FIRST)
     async with search_world(tmp_path, state=tmp_path / ".index") as world:
         await world.follow()
@@ -79,8 +80,9 @@ async def test_a_segment_that_is_damaged_under_the_hands_of_who_answers_is_no_er
 
 
 async def test_a_run_whose_index_is_damaged_is_told_of_until_it_is_made_anew(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(mapped, "SMALL", 0)
     leave_run(tmp_path / "bad", FIRST)
     async with search_world(tmp_path, state=tmp_path / ".index") as world:
         await world.follow()
