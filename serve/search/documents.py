@@ -22,7 +22,7 @@ from serve.ask.judgement import SEVERITIES
 from serve.search.errors import DamagedRun
 from serve.search.folders import open_plain
 from serve.search.runs import RunFolder, result_files
-from serve.search.vectors import READ_ERRORS, clipped, digest_of
+from serve.search.vectors import READ_ERRORS, clipped, digest_of, is_damage
 
 What = Literal["theme", "issue", "record"]
 WHATS: tuple[What, ...] = ("theme", "issue", "record")
@@ -85,7 +85,7 @@ class Documents:
 
 def read_documents(run: RunFolder) -> Documents:
     """The documents of a run by its themes.parquet and its results/*.parquet. Raises DamagedRun,
-    and OSError where the files cannot be read now."""
+    and OSError or MemoryError where the files cannot be read now."""
     reading = _Reading()
     try:
         with open_plain(run.root, os.path.join(run.path, "themes.parquet")) as file:
@@ -94,11 +94,9 @@ def read_documents(run: RunFolder) -> Documents:
             with open_plain(run.root, path) as file, pq.ParquetFile(file) as results:
                 for batch in results.iter_batches(_ROWS, columns=[*_RECORD, "issues"]):
                     reading.records(_typed(pa.Table.from_batches([batch])))
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        raise _damaged(error) from error  # of Arrow, for what is no such file
     except READ_ERRORS as error:
+        if not is_damage(error):
+            raise
         raise _damaged(error) from error
     return reading.documents
 

@@ -51,6 +51,21 @@ async def test_vectors_that_cannot_be_read_now_are_kept(
         assert (await world.answer(query="refund", mode="words"))["searched"]["embedded"] == 2
 
 
+async def test_a_run_that_no_memory_was_left_for_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise pa.ArrowMemoryError("malloc of size 64 failed")
+
+    leave_run(tmp_path / "2026-03-10", FIRST)
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        with monkeypatch.context() as patched:
+            patched.setattr(pq, "read_table", refuse)
+            world.indexer.look()
+        await world.follow()
+        assert await world.hits(query="refund", mode="words") == ["r-1"]
+
+
 async def test_a_damaged_segment_whose_folder_cannot_be_removed_leaves_its_vectors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
