@@ -7,7 +7,9 @@ that does not name it has been there for a while.
 from __future__ import annotations
 
 import os
+import time
 import uuid
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,11 @@ from serve.search.space import Space
 FILE = "index.json"
 FORMAT = 4
 """Raised where an index or segment of before cannot be read any more: it is made anew."""
+
+
+TELL_SECONDS = 1.0
+"""After an index was published the next may wait so long: it is as long as there are many runs, and
+replicas look for it once a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +104,30 @@ class Catalog:
             )
         except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
             return None
+
+
+class Published:
+    """index.json in the folder `state`, for who writes it. `told`: what replicas answer from, from
+    the writer before on; None: there is none."""
+
+    def __init__(self, state: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        """Raises OSError."""
+        self.told = Catalog.read(state)
+        self._state = state
+        self._clock = clock
+        self._next_at = clock()
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether there is one that is as good as new."""
+        return self._clock() < self._next_at
+
+    def tell(self, catalog: Catalog) -> None:
+        """Publish `catalog`, if it is not what was told. Raises OSError."""
+        if catalog != self.told or not (self._state / FILE).exists():
+            catalog.write(self._state)
+            self.told = catalog
+            self._next_at = self._clock() + TELL_SECONDS
 
 
 def _indexed(each: dict[str, Any]) -> IndexedRun:

@@ -23,23 +23,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from serve.search.catalog import FILE, Catalog, IndexedRun, SavedGraph, SkippedRun
+from serve.search.backlog import Backlog
+from serve.search.catalog import Catalog, IndexedRun, Published, SavedGraph, SkippedRun
 from serve.search.embedding import Encoder
 from serve.search.errors import DamagedRun
 from serve.search.folders import why
 from serve.search.grapher import Grapher
-from serve.search.holders import Holders
-from serve.search.leftovers import Leftovers, whole_in
+from serve.search.leftovers import Leftovers
 from serve.search.missing import Missing
 from serve.search.runs import RunFolder, find_runs, is_under_way, shown_path
 from serve.search.settings import RunsSettings
 from serve.search.shelf import Shelf
 from serve.search.space import PROBE, Space, space_of
-from serve.search.vectors import READ_ERRORS, Groups, Half, folder_of, is_damage, parts_in
+from serve.search.vectors import READ_ERRORS, Groups, Half, is_damage
 
-TELL_SECONDS = 1.0
-"""Between two indexes that are published while texts are embedded: it is as long as there are runs,
-and replicas look once a second."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -68,25 +65,22 @@ class Indexer:
         self._encoder = encoder
         self._space = Space(encoder.model)
         self._seen: Half | None = None
-        self._holders: Holders | None = None
-        self._clock = clock
-        self._tell_at = clock()
         self._runs: dict[str, IndexedRun] = {}
         self._skipped: dict[str, SkippedRun] = {}
         self._grapher = Grapher(state, ())
         self._leftovers = Leftovers(state, clock)
-        self._working: tuple[str, Missing] | None = None
         self._lock = threading.Lock()
         """What looks for runs and what embeds them are in threads of their own."""
         self._leftovers.tidy()
-        before = self._told = Catalog.read(state)
-        """What replicas answer from: what the index held when it was last looked after, first."""
+        self._published = Published(state, clock)
+        before = self._published.told
         self._shelf = Shelf(
             state / "segments", {run.segment: run.seal for run in before.runs} if before else {}
         )
         if before is not None and before.space.model == encoder.model:
             self._space = before.space
             self._grapher = Grapher(state, before.graphs)
+        self._backlog = Backlog(state / "segments", self._space.id)
 
     @property
     def behind(self) -> int:
@@ -111,20 +105,16 @@ class Indexer:
                 self._skip(run, f"it cannot be read or indexed now: {why(error)}")
             except READ_ERRORS as error:
                 self._skip(run, f"it cannot be read: {type(error).__name__}")
-        before = self._told.folders if self._told else []
+        before = self._published.told.folders if self._published.told else []
         for away, reason in listing.away(before).items():
             self._skip(away, reason)
         for gone in self._runs.keys() - found.keys():
             self._forget(self._runs.pop(gone))
-        if self._working is not None:
-            known = {run.segment for run in self._runs.values()}
-            self._working = self._working if self._working[0] in known else None
+        segments = {run.segment for run in self._runs.values()}
+        self._backlog.keep(segments)
         told = self.publish()
-        self._leftovers.sweep(
-            {run.segment for run in self._runs.values()},
-            {graph.folder for graph in told.graphs},
-            self._skipped.keys(),
-        )
+        graphs = {graph.folder for graph in told.graphs}
+        self._leftovers.sweep(segments, graphs, self._skipped.keys())
 
     def _skip(self, run: RunFolder, reason: str) -> None:
         """Tell why a run is not searched. One that is made again is, until then, as it was."""
@@ -177,8 +167,7 @@ class Indexer:
                 _LOG.warning("the embedding model has other weights: its vectors are made anew")
             self._space = space_of(self._state, self._encoder.model, probe)
             self._grapher = Grapher(self._state, ())
-            self._holders = None
-            self._working = None
+            self._backlog = Backlog(self._state / "segments", self._space.id)
             for run in list(self._runs.values()):
                 try:
                     self._runs[run.run.id] = self._shelf.counted(run, self._space.id)
@@ -225,13 +214,13 @@ class Indexer:
                 if run.embedded == run.texts:
                     continue
                 try:
-                    missing = self._missing_of(run)
+                    missing = self._backlog.missing_of(run.segment)
                     portion = _Portion(run, missing, *missing.next())
                     if self._shelf.is_as_left(run.segment):
                         return portion
                     raise ValueError("it is not what was written")
                 except READ_ERRORS as error:
-                    self._working = None
+                    self._backlog.stop()
                     if is_damage(error) or isinstance(error, FileNotFoundError):
                         _LOG.warning("the index of the run %s is made anew: %s", run.run.id, error)
                         del self._runs[run.run.id]
@@ -246,7 +235,7 @@ class Indexer:
         """Keep the vectors of a portion, and publish. Raises one of READ_ERRORS."""
         run, missing = portion.run, portion.missing
         with self._lock:
-            if self._working is None or self._working[1] is not missing:
+            if not self._backlog.is_of(missing):
                 return  # the run is gone, and its segment may be: if it comes back, it is new
             try:
                 if vectors is not None:
@@ -256,17 +245,16 @@ class Indexer:
                 else:
                     missing.compact()
             except READ_ERRORS:
-                self._working = None  # what is there now is looked at anew
+                self._backlog.stop()
                 raise
             known = self._runs.get(run.run.id)
             if known is not None and known.segment == run.segment:
                 embedded = run.texts - missing.count
                 self._runs[run.run.id] = replace(known, parts=missing.parts, embedded=embedded)
                 self._shelf.left(run.segment, self._space.id, missing.parts)
-                if self._holders is not None:
-                    self._holders.add(self._state / "segments" / run.segment)
-                # What was told may name files that are not there any more.
-                if set(known.parts) <= set(missing.parts) and self._clock() < self._tell_at:
+                self._backlog.has_some(run.segment)
+                # Else what was told may name files that are not there any more.
+                if set(known.parts) <= set(missing.parts) and self._published.may_wait:
                     return
             self.publish()
 
@@ -279,10 +267,7 @@ class Indexer:
             tuple(self._skipped[name] for name in sorted(self._skipped)),
             tuple(each for owner, each in sorted(self._grapher.saved.items()) if owner in owners),
         )
-        if catalog != self._told or not (self._state / FILE).exists():
-            catalog.write(self._state)
-            self._told = catalog
-            self._tell_at = self._clock() + TELL_SECONDS
+        self._published.tell(catalog)
         return catalog
 
     def _take_in(self, run: RunFolder) -> None:
@@ -290,26 +275,12 @@ class Indexer:
         known = self._runs.get(run.id)
         taken = self._runs[run.id] = self._shelf.take_in(run, known, self._space.id)
         as_it_was = known is not None and (known.seal, known.parts) == (taken.seal, taken.parts)
-        if not as_it_was and self._working is not None and self._working[0] == taken.segment:
-            self._working = None  # of before it was gone
+        if not as_it_was:
+            self._backlog.made_anew(taken.segment)  # it may have been gone meanwhile
         if known is not None and known.segment != taken.segment:
             self._forget(known)
 
     def _forget(self, run: IndexedRun) -> None:
         """Have nothing told of a segment; until it is removed, its vectors are of use."""
         self._shelf.forget(run.segment)
-        self._holders = None
-
-    def _missing_of(self, run: IndexedRun) -> Missing:
-        """What a run has no vectors of; known from the portion before, if that was of the same."""
-        if self._working is None or self._working[0] != run.segment:
-            segments = self._state / "segments"
-            if self._holders is None:
-                # Also those that nothing names any more: a run's, of before it was made again.
-                self._holders = Holders(
-                    each for each in whole_in(segments) if parts_in(folder_of(each, self._space.id))
-                )
-            missing = Missing.of(segments / run.segment, self._space.id)
-            missing.recall(self._holders)
-            self._working = run.segment, missing
-        return self._working[1]
+        self._backlog.forget()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from collections.abc import Callable
 
 from serve.search.embedding import NOT_NOW
 from serve.search.indexer import Indexer
@@ -15,6 +17,9 @@ from serve.search.vectors import READ_ERRORS
 
 LOOK_SECONDS = 2.0
 """Between two looks for new runs."""
+REST, MOST_REST = 4, 30.0
+"""A look that takes long is followed by REST times as long without one, to MOST_REST seconds: one
+over 1,000 runs takes 0.25 s of CPU."""
 AWAY_SECONDS = 60.0
 """To which what comes between two tries doubles, while texts wait for a model that is away."""
 EMBED_SECONDS = 600.0
@@ -27,8 +32,9 @@ _LOG = logging.getLogger(__name__)
 class Upkeep:
     """Of an index. Belongs to the loop it is begun on."""
 
-    def __init__(self, indexer: Indexer) -> None:
+    def __init__(self, indexer: Indexer, clock: Callable[[], float] = time.monotonic) -> None:
         self._indexer = indexer
+        self._clock = clock
         self._working: list[asyncio.Task[None]] = []
 
     def begin(self) -> None:
@@ -50,11 +56,13 @@ class Upkeep:
     async def _look(self) -> None:
         """Take in runs as they come, however long vectors take."""
         while True:
+            began = self._clock()
             try:
                 await asyncio.to_thread(self._indexer.look)
             except READ_ERRORS as error:
                 _LOG.warning("the index cannot be made now: %s", error)
-            await asyncio.sleep(LOOK_SECONDS)
+            took = self._clock() - began
+            await asyncio.sleep(max(LOOK_SECONDS, min(MOST_REST, REST * took)))
 
     async def _embed(self) -> None:
         away = LOOK_SECONDS
