@@ -21,8 +21,9 @@ from job.ray_reason import ERROR, reason_in
 from serve.gateway.settings import GatewaySettings
 from serve.models.app import placement, targets
 from serve.models.calls import APPLICATION
+from serve.models.files import GGUF
 from serve.models.settings import SMOLLM, Entry, GeneratorSettings
-from serve.models.weights import GGUF, one_line
+from serve.models.weights import one_line
 
 PAUSE = 0.5
 """Seconds between two looks at how models are doing."""

@@ -41,7 +41,7 @@ class TorchEngine:
                 f"embedding model {name!r} needs sentence-transformers: "
                 "install fupan with its extra `models` (pip install 'fupan[models]')"
             ) from error
-        if wrong := fault(name):
+        if wrong := fault(name, modules=True):
             raise EmbeddingModelError(f"embedding model {name!r} cannot be loaded: {wrong}")
         self._torch = torch
         self._gpu = torch.cuda.is_available()

@@ -22,8 +22,9 @@ from serve.generation.errors import GenerationModelError, StepTooLarge
 from serve.generation.forward import SlotForward, head_size
 from serve.generation.grammar import Grammars
 from serve.generation.kept import kept
+from serve.models.files import GGUF
 from serve.models.settings import SMOLLM
-from serve.models.weights import GGUF, fault, said
+from serve.models.weights import fault, said
 
 _SMOLLM_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SLOTS = {"cpu": 32, "cuda": 64}
@@ -138,7 +139,7 @@ def read_model(name: str, device: str) -> tuple[Any, Any]:
     """Model and tokenizer, as the library has them. Raises whatever the library does, and
     GenerationModelError for what the files tell before that."""
     path = _smollm() if name == SMOLLM else Path(name)
-    if name != SMOLLM and (wrong := fault(name)):
+    if name != SMOLLM and (wrong := fault(name, modules=False)):
         raise GenerationModelError(f"generation model {name!r} cannot be loaded: {wrong}")
     # The CPU computes in 32 bits; without AMX 16 take longer.
     dtype = torch.float32 if device == "cpu" else "auto"

@@ -25,8 +25,9 @@ class Loader(NamedTuple):
 
 def fault_of(settings: ModelSettings) -> str:
     """See `Loader.fault`."""
-    name = settings.embedder if isinstance(settings, EmbedderSettings) else settings.generator
-    return "" if name in (BUNDLED, SMOLLM) else fault(name)
+    if isinstance(settings, EmbedderSettings):
+        return "" if settings.embedder == BUNDLED else fault(settings.embedder, modules=True)
+    return "" if settings.generator == SMOLLM else fault(settings.generator, modules=False)
 
 
 def load(settings: ModelSettings) -> ModelServer:

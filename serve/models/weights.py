@@ -7,45 +7,41 @@ with.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-import orjson
+from serve.models.files import CONFIGS, DAMAGED, GGUF, SEEN_FROM, folder_fault, gguf_fault
 
-GGUF: Final = ".gguf"
-_CONFIGS: Final = ("config.json", "modules.json", "adapter_config.json")
-"""One of which every model's folder has: transformers', sentence-transformers', an adapter's."""
+HUB_SECONDS: Final = 5.0
+"""After which Hugging Face, asked whether it has a model, does not answer."""
 _CACHES: Final = ("SENTENCE_TRANSFORMERS_HOME", "TRANSFORMERS_CACHE")
 """Variables that name further places of downloaded models."""
-_POINTER: Final = b"version https://git-lfs"
 _MEMORY: Final = re.compile(
     "out of memory|can't allocate memory|cannot allocate memory|^MemoryError", re.IGNORECASE
 )
 """What torch, the system and Python say where there is none left."""
 _MOST_SAID: Final = 600
 """Characters of what a library says; some list all models that they know."""
-_AGAIN: Final = "it is damaged, or was not copied whole: fetch it again"
-_SEEN_FROM: Final = "A relative path is seen from the folder of fupan.yaml"
 
 
-def fault(name: str) -> str:
+def fault(name: str, *, modules: bool) -> str:
     """What is wrong with the files of the model `name`, as far as they tell without being loaded,
     and what to do; "" where nothing is. `name`: a folder, a GGUF file, or a name at Hugging Face,
-    which is asked where this machine has no such model and may ask."""
+    which is asked where this machine has no such model and may ask. `modules`: whether
+    sentence-transformers loads it, not transformers."""
     path = Path(name)
     if path.suffix == GGUF:
-        return _gguf_fault(path)
+        return gguf_fault(path)
     if path.is_dir():
-        return _folder_fault(path)
+        return folder_fault(path, modules=modules)
     if path.exists():
         return f"{name} is a file, and neither a folder nor a {GGUF} file: name the model's folder"
     if path.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
-        return f"there is no folder {name}: correct the path. {_SEEN_FROM}"
-    return _named_fault(name)
+        return f"there is no folder {name}: correct the path. {SEEN_FROM}"
+    return _named_fault(name, modules)
 
 
 def said(name: str, error: BaseException) -> str:
@@ -55,7 +51,7 @@ def said(name: str, error: BaseException) -> str:
     if isinstance(error, MemoryError) or of_memory(told):
         return too_large(told)
     if Path(name).suffix == GGUF:
-        return f"the file cannot be read ({told}): {_AGAIN}, or another conversion of the model"
+        return f"the file cannot be read ({told}): {DAMAGED}, or another conversion of the model"
     return told
 
 
@@ -78,93 +74,30 @@ def one_line(text: str) -> str:
     return line if len(line) <= _MOST_SAID else f"{line[:_MOST_SAID]} ..."
 
 
-def _gguf_fault(path: Path) -> str:
-    if not path.exists():
-        return f"there is no file {path}: correct the path. {_SEEN_FROM}"
-    try:
-        with path.open("rb") as file:
-            begin = file.read(len(_POINTER))
-    except OSError as error:
-        return _unreadable(path, error)
-    if begin == _POINTER:
-        return _pointer(path)
-    return "" if begin[:4] == b"GGUF" else f"{path} is no GGUF file: {_AGAIN}"
-
-
-def _folder_fault(folder: Path) -> str:
-    try:
-        names = {each.name for each in folder.iterdir()}
-        found = [folder / each for each in _CONFIGS if each in names]
-        if not found:
-            return _no_model(folder, names)
-        for config in found:
-            json.loads(config.read_bytes())  # some have NaN and Infinity
-        weights = sorted({*folder.glob("*.safetensors"), *folder.glob("*.bin")})
-        if not weights and "modules.json" not in names:
-            return (
-                f"{folder} has no weights (*.safetensors or *.bin): it was not copied whole, fetch "
-                "it again"
-            )
-        return next(filter(None, map(_weights_fault, weights)), "")
-    except ValueError as error:
-        return f"{config} is no JSON ({error}): {_AGAIN}"
-    except OSError as error:
-        return _unreadable(folder, error)
-
-
-def _no_model(folder: Path, names: set[str]) -> str:
-    files = sorted(each for each in names if each.endswith(GGUF))
-    if files:
-        return f"{folder} holds GGUF files: name one of them, such as {folder / files[0]}"
-    return (
-        f"{folder} has no {_CONFIGS[0]}, so it is no model's folder: name the one that has the "
-        "model's config.json"
-    )
-
-
-def _weights_fault(file: Path) -> str:
-    """Of a file of weights. Safetensors say in their head how long they are."""
-    size = file.stat().st_size
-    with file.open("rb") as opened:
-        begin = opened.read(len(_POINTER))
-        if begin == _POINTER:
-            return _pointer(file)
-        if file.suffix != ".safetensors" or not file.name.startswith("model"):
-            return ""
-        head = int.from_bytes(begin[:8], "little")
-        if head > size - 8:
-            return f"{file} ends before its weights begin: {_AGAIN}"
-        opened.seek(8)
-        try:
-            tensors = orjson.loads(opened.read(head))
-            ends = [each["data_offsets"][1] for each in tensors.values() if "data_offsets" in each]
-        except (ValueError, LookupError, TypeError, AttributeError):
-            return f"{file} has no head that can be read: {_AGAIN}"
-    whole = 8 + head + max(ends, default=0)
-    return f"{file} has {size:,} of {whole:,} bytes: {_AGAIN}" if size < whole else ""
-
-
-def _named_fault(name: str) -> str:
+def _named_fault(name: str, modules: bool) -> str:
     """Of a model that is on this machine, or can be fetched from Hugging Face."""
     # It takes a moment, and only those need it who name such a model.
     from huggingface_hub import constants, try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
     # sentence-transformers has some without a slash in a place of its own.
-    repositories = [name] if "/" in name else [f"sentence-transformers/{name}", name]
+    own = [f"sentence-transformers/{name}"] if modules and "/" not in name else []
+    repositories = [*own, name]
     caches = [None, *filter(None, map(os.environ.get, _CACHES))]
     try:
-        kept = [
-            found
+        kept = {
+            Path(found).parent
             for each in repositories
-            for config in _CONFIGS
+            for config in CONFIGS
             for cache in caches
             if isinstance(found := try_to_load_from_cache(each, config, cache), str)
-        ]
+        }
     except HFValidationError:
         return f"there is no folder {name}, and it is no name of a model at Hugging Face"
     if constants.HF_HUB_OFFLINE:
-        return _folder_fault(Path(kept[0]).parent) if kept else _not_here(name)
+        # The library looks into one of them.
+        faults = [folder_fault(each, modules=modules) for each in sorted(kept)]
+        return (faults[0] if all(faults) else "") if faults else _not_here(name)
     return "" if kept else _absent(name, repositories)
 
 
@@ -172,28 +105,23 @@ def _not_here(name: str) -> str:
     return (
         f"there is neither a folder {name} nor a downloaded model of that name on its machine, and "
         "HF_HUB_OFFLINE=1 keeps it from being fetched: correct the name, or fetch it there once, "
-        f"by `hf download {name}`. {_SEEN_FROM}"
+        f"by `hf download {name}`. {SEEN_FROM}"
     )
 
 
 def _absent(name: str, repositories: Sequence[str]) -> str:
-    from huggingface_hub import constants, hf_hub_download
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HfHubHTTPError,
-        LocalEntryNotFoundError,
-        RemoteEntryNotFoundError,
-        RepositoryNotFoundError,
-    )
+    from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url
+    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 
     for repository in repositories:
         try:
-            hf_hub_download(repository, _CONFIGS[0])
-        except (RepositoryNotFoundError, GatedRepoError):
+            # Asked once: downloading tries again for 23 seconds before it says anything.
+            get_hf_file_metadata(hf_hub_url(repository, CONFIGS[0]), timeout=HUB_SECONDS)
+        except RepositoryNotFoundError:
             continue
-        except RemoteEntryNotFoundError:
-            return ""  # what it has instead the library knows
-        except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+        except HfHubHTTPError:
+            return ""  # it answers: whether to try again, and what is wrong, the library knows
+        except Exception as error:  # of whatever carries the question
             return (
                 f"there is neither a folder {name} nor a downloaded model of that name on its "
                 f"machine, and {constants.ENDPOINT} does not answer ({_root(error)}): correct the "
@@ -212,11 +140,3 @@ def _root(error: BaseException) -> str:
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
     return one_line(str(error)) or type(error).__name__
-
-
-def _pointer(file: Path) -> str:
-    return f"{file} is only a pointer of Git LFS to the weights: run `git lfs pull` in its folder"
-
-
-def _unreadable(path: Path, error: OSError) -> str:
-    return f"{path} cannot be read: {error.strerror or error}"

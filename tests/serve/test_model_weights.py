@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
@@ -20,6 +20,7 @@ from serve.models.weights import fault, said
 
 HEAD = json.dumps({"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).encode()
 WEIGHTS = len(HEAD).to_bytes(8, "little") + HEAD + bytes(8)
+ENDLESS = WEIGHTS.replace(b"[0, 8]", b"[0,{}]")
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
 
 
@@ -30,18 +31,11 @@ def folder(where: Path, **files: bytes) -> str:
     return str(where)
 
 
-@pytest.mark.parametrize(
-    "files",
-    [
-        {"config__json": b'{"limit": Infinity}', "model__safetensors": WEIGHTS},
-        {"config__json": b"{}", "pytorch_model__bin": b"x"},
-        {"config__json": b"{}", "consolidated__safetensors": b"x", "model__safetensors": WEIGHTS},
-        {"modules__json": b"[]"},
-        {"adapter_config__json": b"{}", "adapter_model__safetensors": WEIGHTS},
-    ],
-)
-def test_what_a_library_would_load_has_no_fault(tmp_path: Path, files: dict[str, bytes]) -> None:
-    assert fault(folder(tmp_path, **files)) == ""
+def test_an_adapter_has_no_fault_and_its_weights_are_looked_at(tmp_path: Path) -> None:
+    where = folder(tmp_path, adapter_config__json=b"{}", adapter_model__safetensors=WEIGHTS)
+    assert fault(where, modules=False) == ""
+    folder(tmp_path, adapter_model__safetensors=WEIGHTS[:-1])
+    assert "adapter_model.safetensors has" in fault(where, modules=False)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +53,9 @@ def test_what_a_library_would_load_has_no_fault(tmp_path: Path, files: dict[str,
         ({"config__json": b"{}", "model__safetensors": b"x" * 99}, "ends before its weights begin"),
         ({"config__json": b"{}", "model__safetensors": b""}, "ends before its weights begin"),
         ({"config__json": b"{}", "model__safetensors": bytes(99)}, "no head that can be read"),
+        ({"config__json": b"{}", "model__safetensors": ENDLESS}, "no head that can be read"),
+        ({"config__json": b"[" * 99_999}, "{0}/config.json is no JSON"),
+        ({"config__json": POINTER}, "{0}/config.json is only a pointer"),
         ({"config__json": b"{}", "model__safetensors": POINTER}, "run `git lfs pull`"),
         ({"config__json": b"{}", "pytorch_model__bin": POINTER}, "run `git lfs pull`"),
     ],
@@ -66,7 +63,7 @@ def test_what_a_library_would_load_has_no_fault(tmp_path: Path, files: dict[str,
 def test_a_folder_says_what_is_wrong_with_it(
     tmp_path: Path, files: dict[str, bytes], expected: str
 ) -> None:
-    assert expected.format(tmp_path) in fault(folder(tmp_path, **files))
+    assert expected.format(tmp_path) in fault(folder(tmp_path, **files), modules=False)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +76,7 @@ def test_a_gguf_file_says_what_is_wrong_with_it(
     file = tmp_path / "m.gguf"
     if content is not None:
         file.write_bytes(content)
-    found = fault(str(file))
+    found = fault(str(file), modules=False)
     assert expected in found if expected else found == ""
 
 
@@ -98,7 +95,7 @@ def test_a_name_that_leads_nowhere_says_so_offline(
     monkeypatch: pytest.MonkeyPatch, name: str, expected: str
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    assert expected in fault(name)
+    assert expected in fault(name, modules=True)
 
 
 @pytest.mark.parametrize("variable", ["HF_HUB_CACHE", "SENTENCE_TRANSFORMERS_HOME"])
@@ -121,17 +118,27 @@ def test_a_name_that_nobody_has_heard_of_says_so_online(tmp_path: Path) -> None:
     assert "HF_TOKEN" in told
 
 
-@pytest.mark.slow  # Hugging Face's library tries again for 23 seconds
-def test_a_hub_that_does_not_answer_is_said_to(tmp_path: Path) -> None:
-    with hub() as url:
-        pass
-    told = elsewhere("some/model", {"HF_ENDPOINT": url, "HF_HOME": str(tmp_path)})
+def test_a_hub_that_does_not_answer_is_asked_once_and_said_to(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Away(_Unknown):
+        def do_HEAD(self) -> None:
+            asked.append(self.path)
+
+    with hub(Away) as url:
+        told = elsewhere("some/model", {"HF_ENDPOINT": url, "HF_HOME": str(tmp_path)})
     assert f"{url} does not answer (" in told
+    assert len(asked) == 1
+
+
+def test_what_a_hub_says_that_is_busy_is_left_to_the_library(tmp_path: Path) -> None:
+    with hub(_Busy) as url:
+        assert elsewhere("some/model", {"HF_ENDPOINT": url, "HF_HOME": str(tmp_path)}) == ""
 
 
 def elsewhere(name: str, environment: dict[str, str]) -> str:
     """`fault` in a process with this environment: Hugging Face's library reads it once."""
-    program = f"from serve.models.weights import fault; print(fault({name!r}))"
+    program = f"from serve.models.weights import fault; print(fault({name!r}, modules=True))"
     variables = {**os.environ, "HF_HUB_OFFLINE": "0", **environment}
     ended = subprocess.run(
         [sys.executable, "-c", program], env=variables, capture_output=True, text=True, check=True
@@ -142,9 +149,12 @@ def elsewhere(name: str, environment: dict[str, str]) -> str:
 class _Unknown(BaseHTTPRequestHandler):
     """Hugging Face, which knows no model."""
 
+    status = 404
+
     def do_HEAD(self) -> None:
-        self.send_response(404)
-        self.send_header("X-Error-Code", "RepoNotFound")
+        self.send_response(self.status)
+        if self.status == 404:
+            self.send_header("X-Error-Code", "RepoNotFound")
         self.send_header("Content-Length", "0")
         self.end_headers()
 
@@ -154,10 +164,16 @@ class _Unknown(BaseHTTPRequestHandler):
         pass
 
 
+class _Busy(_Unknown):
+    """The same, which answers nothing now."""
+
+    status = 503
+
+
 @contextmanager
-def hub() -> Iterator[str]:
+def hub(answers: type[_Unknown] = _Unknown) -> Iterator[str]:
     """Its URL."""
-    with HTTPServer(("127.0.0.1", 0), _Unknown) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), answers) as server:
         Thread(target=server.serve_forever).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
