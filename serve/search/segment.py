@@ -32,7 +32,7 @@ from serve.search.documents import KINDS, SCHEMA, WHATS, Documents
 from serve.search.mapped import Mapped, content, mapped_in
 from serve.search.postings import Postings
 from serve.search.query import Query
-from serve.search.vectors import READ_ERRORS, Digests, Groups, Kind
+from serve.search.vectors import READ_ERRORS, Digests, Groups, Kind, is_damage
 
 Mask = NDArray[np.bool_]
 _THEME = WHATS.index("theme")
@@ -218,9 +218,12 @@ class Segment:
 
 
 def is_sound(folder: Path) -> bool:
-    """Whether a segment is there that can be read."""
+    """Whether a segment is there that is what was written. Raises OSError and MemoryError where
+    that cannot be told now."""
     try:
         Segment.open(folder)
-    except READ_ERRORS:
-        return False
+    except READ_ERRORS as error:
+        if is_damage(error) or isinstance(error, FileNotFoundError):
+            return False
+        raise
     return True

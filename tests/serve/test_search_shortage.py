@@ -75,6 +75,23 @@ async def test_a_run_that_cannot_be_opened_now_is_skipped_until_it_can(
         assert (await world.reports())["skipped"] == []
 
 
+@pytest.mark.parametrize("error", [OSError(errno.EMFILE, ""), MemoryError()])
+async def test_an_index_that_cannot_be_opened_now_is_not_made_anew(
+    tmp_path: Path, error: Exception
+) -> None:
+    leave_run(tmp_path / "one", FIRST)
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        (segment,) = (world.state / "segments").iterdir()
+        before = segment.stat().st_ino
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        with refused(Segment, "open", error):
+            world.indexer.look()
+        await world.follow()
+        assert (segment.stat().st_ino, world.vectors.asked) == (before, [])
+        assert await world.hits(query="refund", mode="words") == ["r-1"]
+
+
 async def test_vectors_that_cannot_be_read_now_leave_those_of_before(tmp_path: Path) -> None:
     leave_run(tmp_path / "one", FIRST)
     async with search_world(tmp_path, state=tmp_path / ".index") as world:
