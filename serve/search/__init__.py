@@ -10,11 +10,11 @@
     embedding.py   texts -> vectors (own_encoder.py: by the bundled model; served_encoder.py: by one
                    of the cluster; space.py: whose vectors they are)
     nearest.py     the vectors nearest to one (graphs.py: graphs over many, kept on disk)
-    segment.py     the index of one run, and its filters
-    indexer.py     runs -> index (missing.py: which vectors a run lacks; backlog.py, holders.py: which
-                   others have them; grapher.py: which graphs; shelf.py, seal.py: segments on disk,
-                   and what others changed there; catalog.py: what there is; leftovers.py: what
-                   nothing names; upkeep.py: when)
+    segment.py     the index of one run, and its filters (mapped.py: its files in memory)
+    indexer.py     runs -> index (missing.py: which vectors a run lacks; backlog.py, holders.py:
+                   which others have them; grapher.py: which graphs; shelf.py, seal.py: segments on
+                   disk, and what others changed there; catalog.py: what there is; leftovers.py:
+                   what nothing names; upkeep.py: when)
     query.py       what is looked for (meaning.py: its vector)
     view.py        all that a tenant sees, searched (snapshot.py: the index at one moment)
     answers.py     what was found, as it is told
