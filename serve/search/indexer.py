@@ -71,6 +71,8 @@ class Indexer:
         self._leftovers = Leftovers(state, clock)
         self._lock = threading.Lock()
         """What looks for runs and what embeds them are in threads of their own."""
+        self._looked = False
+        """Whether all runs are known: what is published before that would forget those away."""
         self._leftovers.tidy()
         self._published = Published(state, clock)
         before = self._published.told
@@ -112,9 +114,12 @@ class Indexer:
             self._forget(self._runs.pop(gone))
         segments = {run.segment for run in self._runs.values()}
         self._backlog.keep(segments)
+        self._looked = True
         told = self.publish()
         graphs = {graph.folder for graph in told.graphs}
-        self._leftovers.sweep(segments, graphs, self._skipped.keys())
+        # A run that lacks vectors may take over those of what it was before.
+        lacking = {name for name, run in self._runs.items() if run.embedded < run.texts}
+        self._leftovers.sweep(segments, graphs, self._skipped.keys() | lacking)
 
     def _skip(self, run: RunFolder, reason: str) -> None:
         """Tell why a run is not searched. One that is made again is, until then, as it was."""
@@ -127,9 +132,12 @@ class Indexer:
             self._skipped[run.id] = SkippedRun(told, reason)
 
     async def embed(self, seconds: float) -> bool:
-        """Embed some of what has no vector yet, and publish it; whether there was any. Raises what
-        `Encoder.encode` does where the model gives nothing within `seconds`, and one of READ_ERRORS
-        where files cannot be read or written now."""
+        """Embed some of what has no vector yet, and publish it; whether there was any (before the
+        first whole look there is none). Raises what `Encoder.encode` does where the model gives
+        nothing within `seconds`, and one of READ_ERRORS where files cannot be read or written
+        now."""
+        if not self._looked:
+            return False
         seen, self._seen = self._seen, None
         if seen is not None:
             await self._is_of(seen)
@@ -179,7 +187,7 @@ class Indexer:
         """Make the graphs that are due, each though another one cannot be made. Raises one of
         READ_ERRORS for one that cannot."""
         with self._lock:
-            known = list(self._runs.values())
+            known = list(self._runs.values()) if self._looked else []
             grapher, space = self._grapher, self._space.id
         failed: Exception | None = None
         for owner in sorted({run.run.owner for run in known}):

@@ -1,7 +1,8 @@
 """What lies in the folder of the index and belongs to nothing: removed, by its one writer.
 
 Invariant: what a replica may be reading stays for KEPT_SECONDS after nothing names it any more, and
-what is of a run that may be there yet for HELD_SECONDS: vectors take hours to make.
+what is of a run that may be there yet, or may take vectors over from it, for HELD_SECONDS: vectors
+take hours to make.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ KEPT_SECONDS = 60.0
 """A folder that nothing names any more stays so long, for replicas that are reading it."""
 
 HELD_SECONDS = 24 * 3600.0
-"""What is of a run that cannot be seen or read now stays so long: a volume that is away comes back,
-and texts of what was deleted are to go."""
+"""What is of a run that cannot be seen or read now, or has not all its vectors, stays so long: a
+volume that is away comes back, and texts of what was deleted are to go."""
 
 
 class Leftovers:
@@ -40,7 +41,7 @@ class Leftovers:
         self, segments: Collection[str], graphs: Collection[str], held: Collection[str]
     ) -> None:
         """Remove what is none of these, and was none for a while. `held`: the ids of runs that are
-        not searched now, and are not known to be gone."""
+        not searched now and not known to be gone, and of those that have not all their vectors."""
         unnamed = [
             *(each for each in whole_in(self._state / "segments") if each.name not in segments),
             *(each for each in whole_in(self._state / VECTORS) if each.name not in segments),

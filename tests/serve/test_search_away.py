@@ -19,7 +19,7 @@ FIRST = [record("r-1", "the refund is late"), record("r-2", "the parcel is stuck
 
 def segments_of(world: World) -> list[Path]:
     """What is kept of runs: their segments and their vectors."""
-    return [*(world.state / "segments").iterdir(), *(world.state / "vectors").iterdir()]
+    return [*(world.state / "segments").iterdir(), *(world.state / "vectors").glob("*")]
 
 
 def look_for(world: World, seconds: float) -> None:
@@ -64,6 +64,64 @@ async def test_a_named_folder_that_is_away_at_every_start_keeps_its_vectors(tmp_
         await world.follow()
         assert world.vectors.asked == []
         assert await world.hits(query="refund", mode="words") == ["r-1"]
+
+
+async def test_a_run_that_comes_back_as_another_copy_keeps_its_vectors(tmp_path: Path) -> None:
+    volume = tmp_path / "volume"
+    leave_run(volume / "2026-03-10", FIRST)
+    async with search_world(volume, state=tmp_path / "index") as world:
+        await world.follow()
+        volume.rename(tmp_path / "away")
+        look_for(world, 2 * KEPT_SECONDS)
+        shutil.copytree(tmp_path / "away", volume)
+        await world.follow()
+        assert len(world.vectors.asked) == 2
+        world.indexer.look()
+        assert len(segments_of(world)) == 2  # of the one before nothing is left
+
+
+async def test_a_run_that_is_made_again_while_the_model_is_away_keeps_its_vectors(
+    tmp_path: Path,
+) -> None:
+    run = leave_run(tmp_path / "runs" / "2026-03-10", FIRST)
+    async with search_world(tmp_path / "runs", state=tmp_path / "index") as world:
+        await world.follow()
+        leave_run(run, [*FIRST, record("r-3", "another refund")])
+        look_for(world, 2 * KEPT_SECONDS)
+        await world.follow()
+        assert len(world.vectors.asked) == 3
+
+
+async def test_the_text_of_a_run_that_was_made_again_stays_no_longer_than_a_day(
+    tmp_path: Path,
+) -> None:
+    run = leave_run(tmp_path / "runs" / "2026-03-10", FIRST)
+    async with search_world(tmp_path / "runs", state=tmp_path / "index") as world:
+        world.indexer.look()
+        (before,) = segments_of(world)
+        leave_run(run, FIRST[:1])
+        look_for(world, HELD_SECONDS)
+        (now,) = segments_of(world)
+        assert now != before
+
+
+async def test_what_is_embedded_before_the_first_look_forgets_no_run_that_is_away(
+    tmp_path: Path,
+) -> None:
+    volume = tmp_path / "volume"
+    leave_run(volume / "2026-03-10", FIRST)
+    async with search_world(volume, state=tmp_path / "index") as world:
+        await world.follow()
+    volume.rename(tmp_path / "away")
+    async with search_world(volume, state=tmp_path / "index") as world:
+        assert not await world.indexer.embed(10)
+        world.indexer.make_graphs()
+        look_for(world, KEPT_SECONDS)
+        await world.server.refresh()
+        assert len((await world.reports())["skipped"]) == 1
+        (tmp_path / "away").rename(volume)
+        await world.follow()
+        assert world.vectors.asked == []
 
 
 async def test_nothing_is_left_of_a_folder_that_is_away_for_a_day(tmp_path: Path) -> None:
