@@ -112,8 +112,9 @@ class Published:
 
     def __init__(self, state: Path, clock: Callable[[], float] = time.monotonic) -> None:
         """Raises OSError."""
-        self.told = Catalog.read(state)
         self._state = state
+        self._mark = self._mark_now()
+        self.told = Catalog.read(state)
         self._clock = clock
         self._next_at = clock()
 
@@ -123,11 +124,19 @@ class Published:
         return self._clock() < self._next_at
 
     def tell(self, catalog: Catalog) -> None:
-        """Publish `catalog`, if it is not what was told. Raises OSError."""
-        if catalog != self.told or not (self._state / FILE).exists():
+        """Publish `catalog`, if it is not what was told, or others changed that. Raises OSError."""
+        if catalog != self.told or self._mark is None or self._mark != self._mark_now():
             catalog.write(self._state)
-            self.told = catalog
+            self.told, self._mark = catalog, self._mark_now()
             self._next_at = self._clock() + TELL_SECONDS
+
+    def _mark_now(self) -> tuple[int, int, int] | None:
+        """What differs where others change or replace the file; None: it is not there."""
+        try:
+            seen = (self._state / FILE).stat()
+        except FileNotFoundError:
+            return None
+        return seen.st_ino, seen.st_mtime_ns, seen.st_size
 
 
 def _indexed(each: dict[str, Any]) -> IndexedRun:

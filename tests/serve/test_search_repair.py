@@ -108,6 +108,20 @@ async def test_a_segment_that_is_gone_is_made_anew(tmp_path: Path) -> None:
         assert await world.hits(query="stuck parcel", mode="meaning", limit=1) == ["r-2"]
 
 
+@pytest.mark.parametrize("content", ["", "{", '{"format": 1}'])
+async def test_a_list_that_is_damaged_while_nothing_else_happens_is_written_again(
+    tmp_path: Path, content: str
+) -> None:
+    leave_run(tmp_path / "2026-03-10", [record("r-1", "the refund is late")])
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        (world.state / "index.json").write_text(content)
+        world.indexer.look()
+        world.server = SearchServer(world.state, world.vectors)
+        await world.server.refresh()
+        assert await world.hits(query="refund", mode="words") == ["r-1"]
+
+
 async def test_one_number_of_a_vector_that_is_another_is_noticed(tmp_path: Path) -> None:
     leave_run(tmp_path / "2026-03-10", FIRST)
     async with search_world(tmp_path, state=tmp_path / ".index") as world:
