@@ -13,7 +13,7 @@ from pathlib import Path
 
 def marks(folder: Path) -> dict[str, str]:
     """What differs where a file in `folder` does, by the files' names, sorted (not in folders
-    below). A folder that is not there is as if it were empty. Raises OSError."""
+    below). A folder that is not there, or is none, is as if it were empty. Raises OSError."""
     try:
         with os.scandir(folder) as listing:
             seen = {
@@ -21,7 +21,7 @@ def marks(folder: Path) -> dict[str, str]:
                 for entry in listing
                 if entry.is_file(follow_symlinks=False)
             }
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     return {name: f"{s.st_size}/{s.st_mtime_ns}/{s.st_ino}" for name, s in sorted(seen.items())}
 

@@ -13,6 +13,7 @@ a filter is exact.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import uuid
@@ -36,6 +37,8 @@ from serve.search.vectors import READ_ERRORS, Digests, Groups, Kind, is_damage
 
 Mask = NDArray[np.bool_]
 _THEME = WHATS.index("theme")
+_STAYS = frozenset((errno.ENOENT, errno.EIO, errno.EISDIR, errno.ENOTDIR, errno.ELOOP))
+"""That waiting does not mend. A segment can be made of its run again, and holds no vectors."""
 
 
 def write_segment(folder: Path, documents: Documents) -> None:
@@ -223,7 +226,7 @@ def is_sound(folder: Path) -> bool:
     try:
         Segment.open(folder)
     except READ_ERRORS as error:
-        if is_damage(error) or isinstance(error, FileNotFoundError):
+        if is_damage(error) or (isinstance(error, OSError) and error.errno in _STAYS):
             return False
         raise
     return True

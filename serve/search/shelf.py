@@ -19,7 +19,7 @@ from serve.search.reports import Summaries
 from serve.search.runs import RunFolder, fingerprint
 from serve.search.seal import marks, seal
 from serve.search.segment import Segment, is_sound, write_segment
-from serve.search.vectors import folder_of, sound_parts
+from serve.search.vectors import READ_ERRORS, folder_of, is_damage, sound_parts
 
 _LOG = logging.getLogger(__name__)
 
@@ -68,9 +68,22 @@ class Shelf:
         return self._seals.get(segment) == seal(self._folder / segment)
 
     def counted(self, run: IndexedRun, space: str) -> IndexedRun:
-        """`run` with the vectors that it has on disk. Raises OSError."""
+        """`run` with the vectors that it has on disk: none where one of their files cannot be read
+        now, so that its words are searched. Raises OSError."""
         before = self._marks(run.segment, space)
-        names, groups = sound_parts(folder_of(self._folder / run.segment, space), run.texts)
+        try:
+            names, groups = sound_parts(folder_of(self._folder / run.segment, space), run.texts)
+        except READ_ERRORS as error:
+            if is_damage(error):
+                raise
+            _LOG.warning(
+                "the run %s is searched by its words alone until its vectors can be read; a file "
+                "of them that stays unreadable can be removed, and is made anew: %s",
+                *(run.run.id, error),
+            )
+            # All of them, so that this is not tried, and told, with every look.
+            self._vectors[run.segment] = before
+            return replace(run, parts=(), embedded=0)
         self._vectors[run.segment] = {name: before.get(name, "") for name in names}
         return replace(run, parts=tuple(names), embedded=len(groups))
 
