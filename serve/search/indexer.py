@@ -77,7 +77,7 @@ class Indexer:
         self._published = Published(state, clock)
         before = self._published.told
         self._shelf = Shelf(
-            state / "segments", {run.segment: run.seal for run in before.runs} if before else {}
+            state / "segments", {run.segment: run.seal for run in before.runs} if before else None
         )
         if before is not None and before.space.model == encoder.model:
             self._space = before.space

@@ -27,10 +27,12 @@ _LOG = logging.getLogger(__name__)
 class Shelf:
     """The segments in a folder. `space`, everywhere: the id of that of the vectors."""
 
-    def __init__(self, folder: Path, seals: Mapping[str, str]) -> None:
-        """`seals`: of segments, as the writer before left them."""
+    def __init__(self, folder: Path, seals: Mapping[str, str] | None) -> None:
+        """`seals`: of segments, as the writer before left them; None: it told nothing of them, and
+        what seems whole is taken for it."""
         self._folder = folder
-        self._seals = dict(seals)
+        self._trusting = seals is None
+        self._seals = dict(seals or {})
         """Of each segment without its vectors, as it was left."""
         self._vectors: dict[str, dict[str, str]] = {}
         """The marks of each segment's files of vectors, as they were left."""
@@ -54,10 +56,10 @@ class Shelf:
             return replace(known, run=run, report=report)
         if name in self._unreadable:
             raise DamagedRun(self._unreadable[name])
-        changed = name in self._seals and not whole
-        if changed:
+        if name in self._seals and not whole:
             _LOG.warning("the index of the run %s is not what was written", run.id)
-        if changed or not is_sound(folder):
+        trusted = whole or (self._trusting and name not in self._seals)
+        if not trusted or not is_sound(folder):
             self._make(run, name)
         self._seals[name] = seal(folder)
         texts = Segment.open(folder).groups

@@ -66,6 +66,25 @@ async def test_a_text_changed_while_no_indexer_ran_is_read_again_from_the_run(
         assert hit["excerpt"] == "the refund is late"
 
 
+async def test_a_text_changed_while_its_run_was_away_is_read_again_from_the_run(
+    tmp_path: Path,
+) -> None:
+    runs = tmp_path / "runs"
+    leave_run(runs / "2026-03-10", FIRST)
+    async with search_world(runs, state=tmp_path / "index") as world:
+        await world.follow()
+        runs.rename(tmp_path / "away")
+        world.indexer.look()
+    falsify(tmp_path / "index")
+    async with search_world(runs, state=tmp_path / "index") as world:
+        world.indexer.look()
+        (tmp_path / "away").rename(runs)
+        await world.follow()
+        assert world.vectors.asked == []
+        (hit,) = (await world.answer(query="refund", mode="words"))["hits"]
+        assert hit["excerpt"] == "the refund is late"
+
+
 async def test_vectors_that_are_kept_vouch_for_no_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
