@@ -46,6 +46,8 @@ class Missing:
         self._space = space
         self._folder = folder_of(segment, space)
         self._digests = digests
+        self._doubled: set[str] = set()
+        """Files whose vectors another one has too, and that could not be removed."""
         self._missing = self._are_missing()
 
     @classmethod
@@ -131,14 +133,15 @@ class Missing:
     def compact(self) -> None:
         """Make one file of many that are about as small as the smallest, so that each vector is
         written a few times in all, however many there are."""
-        sizes = {name: (self._folder / name).stat().st_size for name in self.parts}
+        names = self._names - self._doubled
+        sizes = {name: (self._folder / name).stat().st_size for name in sorted(names)}
         small = [name for name, size in sizes.items() if size < TOGETHER * min(sizes.values())]
         if len(small) >= TOGETHER:
             self._merge(small)
 
     def merge(self) -> None:
         """Make one file of all, once they are complete."""
-        self._merge(self.parts)
+        self._merge(sorted(self._names - self._doubled))
 
     def _merge(self, names: Sequence[str]) -> None:
         if len(names) < 2:
@@ -153,5 +156,13 @@ class Missing:
         self._names.add(made)
         for name in names:
             if name != made:
-                (self._folder / name).unlink()
-                self._names.remove(name)
+                self._remove(name)
+
+    def _remove(self, name: str) -> None:
+        """Remove a file whose vectors another one has too. One that cannot be does no harm."""
+        try:
+            (self._folder / name).unlink(missing_ok=True)
+        except OSError:
+            self._doubled.add(name)
+        else:
+            self._names.remove(name)
