@@ -32,13 +32,15 @@ class Snapshot:
     writer has made it anew; so is, until it can be read, what cannot be now.
 
     `parts`: vectors that no graph has, by their segments, and the files they are of; `waiting`: why
-    something cannot be read now, by its name: to be loaded again."""
+    something cannot be read now, by its name: to be loaded again; `damaged`: the names of what is,
+    which is looked at no more until there is a newer catalog."""
 
     catalog: Catalog
     segments: dict[str, Segment] = field(default_factory=dict)
     parts: dict[str, tuple[tuple[str, ...], Part]] = field(default_factory=dict)
     graphs: dict[str, Graph] = field(default_factory=dict)
     waiting: dict[str, str] = field(default_factory=dict)
+    damaged: set[str] = field(default_factory=set)
     _loose: dict[str, Loose | None] = field(default_factory=dict)
     _views: dict[str, View] = field(default_factory=dict)
 
@@ -49,6 +51,8 @@ class Snapshot:
         new, old = cls(catalog), before or cls(catalog)
         if old.catalog.space != catalog.space:
             old = cls(old.catalog, old.segments)
+        if old.catalog is catalog:
+            new.damaged |= old.damaged
         new._open_graphs(state / "graphs", old)
         new._open_segments(state / "segments", old)
         return new
@@ -93,11 +97,14 @@ class Snapshot:
         self, name: str, open_: Callable[..., _Opened | None], *given: object
     ) -> _Opened | None:
         """What `open_` gives; None, and noted, where it cannot."""
+        if name in self.damaged:
+            return None
         try:
             return open_(*given)
         except READ_ERRORS as error:
             if is_damage(error):
                 _LOG.warning("what is damaged is not used: %s", error)
+                self.damaged.add(name)
             else:
                 self.waiting[name] = _why(error)
         return None
@@ -113,11 +120,18 @@ class Snapshot:
 
     def sound(self) -> Snapshot:
         """The same without the segments and graphs whose files are not what was opened any more."""
-        new = Snapshot(self.catalog, parts=self.parts, waiting=dict(self.waiting))
+        new = Snapshot(
+            self.catalog,
+            parts=self.parts,
+            waiting=dict(self.waiting),
+            damaged=set(self.damaged),
+        )
         for name, graph in self.graphs.items():
             if not any(map(is_cut, graph.mapped)):
                 new.graphs[name] = graph
         for name, segment in self.segments.items():
+            if any(map(is_cut, segment.mapped)):
+                continue
             now = new._opened(name, Segment.open, segment.folder)
             # What cannot be told now is taken to be as it was, but for what is gone.
             if now is not None or (name in new.waiting and segment.folder.exists()):

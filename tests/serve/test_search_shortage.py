@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 import pytest
 
 from serve.search import graphs, snapshot
@@ -206,6 +207,27 @@ async def test_a_file_that_is_cut_under_a_replica_does_not_end_it(
         assert ([hit["id"] for hit in answer["hits"]], answer["skipped"]) == (["r-s"], 1)
         await world.follow()
         assert (await world.answer(query="refund", mode="words"))["skipped"] == 0
+
+
+async def test_a_file_that_is_replaced_by_a_shorter_one_in_place_leaves_the_others_answering(
+    tmp_path: Path,
+) -> None:
+    leave_run(
+        tmp_path / "long",
+        [record(f"r-{n}", "refund", source="s" * 100 + str(n)) for n in range(400)],
+    )
+    leave_run(tmp_path / "short", [record("r-s", "refund")])
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        (names,) = (
+            each
+            for each in (world.state / "segments").glob("*/names.json")
+            if each.stat().st_size > SMALL
+        )
+        content = orjson.loads(names.read_bytes())
+        names.write_bytes(orjson.dumps({**content, "sources": [""] * len(content["sources"])}))
+        answer = await world.answer(query="refund", mode="words")
+        assert ([hit["id"] for hit in answer["hits"]], answer["skipped"]) == (["r-s"], 1)
 
 
 async def test_a_graph_that_is_cut_under_a_replica_does_not_end_it(

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from serve.search import vectors
+from serve.search import missing, vectors
+from serve.search.segment import Segment
 from tests.serve.search_world import World, leave_run, record, search_world
 
 FIRST = [record("r-1", "the refund is late"), record("r-2", "the parcel is stuck")]
@@ -78,3 +79,60 @@ async def test_a_segment_that_no_waiting_mends_is_made_anew(tmp_path: Path, kind
         await world.follow()
         assert set(await world.hits(query="refund", mode="meaning")) == {"r-1", "r-2"}
         assert world.vectors.asked == ["refund"]
+
+
+async def test_files_of_vectors_that_cannot_be_removed_hold_up_no_other_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(missing, "PORTION", 1)
+    monkeypatch.setattr(missing, "TOGETHER", 2)
+    unlink = Path.unlink
+
+    def refuse(self: Path, missing_ok: bool = False) -> None:
+        if self.suffix == ".parquet":
+            raise PermissionError(errno.EACCES, "Permission denied", str(self))
+        unlink(self, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    texts = ["one refund", "two parcels", "three pools", "four"]
+    leave_run(tmp_path / "a", [record(f"r-{n}", text) for n, text in enumerate(texts)])
+    leave_run(tmp_path / "b", [record("r-b", "another refund")])
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        world.indexer.look()
+        for _ in range(10):
+            await world.indexer.embed(10)
+            world.indexer.look()
+        assert not await world.indexer.embed(10)
+        await world.server.refresh()
+        searched = (await world.answer(query="refund", mode="meaning"))["searched"]
+        assert searched["embedded"] == searched["texts"] == 5
+        assert sorted(world.vectors.asked) == sorted([*texts, "another refund", "refund"])
+        # Each portion, and what was made of two at a time.
+        assert len(parts_of(world)) <= 1 + 2 * len(texts)
+
+
+async def test_what_is_damaged_is_told_once_while_something_else_cannot_be_opened(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_run(tmp_path / "one", FIRST)
+    leave_run(tmp_path / "two", [record("r-3", "another refund")])
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        world.indexer.look()
+        damaged, waiting = (world.state / "segments").iterdir()
+        (damaged / "names.json").write_text("{")
+        open_ = Segment.open
+
+        def opened(folder: Path) -> Segment:
+            if folder == waiting:
+                raise OSError(errno.EMFILE, "")
+            return open_(folder)
+
+        monkeypatch.setattr(Segment, "open", opened)
+        for _ in range(3):
+            await world.server.refresh()
+        assert caplog.text.count("is damaged") == 1
+        assert (await world.reports())["data"] == []
+        world.indexer.look()
+        monkeypatch.undo()
+        await world.server.refresh()
+        assert (await world.reports())["skipped"] == []
