@@ -120,7 +120,7 @@ def _write_runs(
         groups = np.arange(count, dtype=np.int32)
         digests = np.load(state / "segments" / name / "digests.npy", allow_pickle=False)
         write_part(folder_of(state / "segments" / name, SPACE.id), groups, digests, vectors)
-        folder = RunFolder(f"day-{number}", f"day-{number}", "", "", EVERYBODY)
+        folder = RunFolder(f"day-{number}", f"day-{number}", "", "", EVERYBODY, "")
         runs.append(IndexedRun(folder, name, "", (), count, count, {}))
         made.vectors.append(vectors)
         made.texts.append(said[:1000])

@@ -37,13 +37,15 @@ _NAME = 40
 @dataclass(frozen=True, slots=True)
 class RunFolder:
     """One folder that a run has left, or begun. `root`: the named folder that it is below, without
-    links; `owner`: the tenant that sees it, or EVERYBODY."""
+    links; `owner`: the tenant that sees it, or EVERYBODY; `named`: the named folder, as it is
+    named."""
 
     id: str
     name: str
     root: str
     path: str
     owner: str
+    named: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,9 @@ class Listing:
         """A run that may be in an unlisted folder, as it would be found there; None: it is not."""
         roots = [root for root in self.owners if _is_within(run.path, root)]
         if not roots:
-            # The link that led to it may be what is missing, and led elsewhere else.
-            return run if folder.path in self.owners else None
+            # The link that led to it may be what is missing.
+            led_to_it = folder.path == folder.root and folder.named == run.named
+            return replace(run, owner=folder.owner) if led_to_it else None
         root = max(roots, key=len)
         if root != folder.root or not _is_within(run.path, folder.path):
             return None
@@ -88,24 +91,30 @@ def _is_within(path: str, folder: str) -> bool:
 def owners_of(entries: Sequence[RunsSettings]) -> dict[str, str]:
     """Whose each named folder is, by its path without links. Raises ValueError where two entries
     name one folder and do not agree."""
-    owners: dict[str, str] = {}
+    return {root: entry.owner for root, entry in _roots_of(entries).items()}
+
+
+def _roots_of(entries: Sequence[RunsSettings]) -> dict[str, RunsSettings]:
+    roots: dict[str, RunsSettings] = {}
     for entry in entries:
-        owner = owners.setdefault(os.path.realpath(entry.path), entry.owner)
-        if owner != entry.owner:
+        first = roots.setdefault(os.path.realpath(entry.path), entry)
+        if first.owner != entry.owner:
             raise ValueError(
-                f"search.runs: {entry.path} is named twice, for {owner!r} and for {entry.owner!r}: "
-                "leave one of the entries"
+                f"search.runs: {entry.path} is named twice, for {first.owner!r} and for "
+                f"{entry.owner!r}: leave one of the entries"
             )
-    return owners
+    return roots
 
 
 def find_runs(entries: Sequence[RunsSettings]) -> Listing:
     """All folders of runs. Raises ValueError where two entries do not agree whose a folder is."""
-    listing = Listing([], [], owners_of(entries))
-    for root, owner in listing.owners.items():
-        for path, error in _below(root, DEPTH, listing.owners.keys()):
+    roots = _roots_of(entries)
+    listing = Listing([], [], {root: entry.owner for root, entry in roots.items()})
+    for root, entry in roots.items():
+        named = shown_path(os.path.abspath(entry.path))
+        for path, error in _below(root, DEPTH, roots.keys()):
             name = shown_path(os.path.basename(path))
-            folder = RunFolder(_id_of(path), name, root, path, owner)
+            folder = RunFolder(_id_of(path), name, root, path, entry.owner, named)
             if error is None:
                 listing.runs.append(folder)
             else:

@@ -169,6 +169,23 @@ async def test_what_an_entry_does_not_name_any_more_is_gone(tmp_path: Path) -> N
         assert segments_of(world) == []
 
 
+async def test_what_an_entry_does_not_name_any_more_is_gone_though_another_folder_is_away(
+    tmp_path: Path,
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    leave_run(one / "2026-03-10", FIRST)
+    leave_run(two / "2026-03-10", [record("r-3", "another refund")])
+    async with search_world(one, two, state=tmp_path / "index") as world:
+        await world.follow()
+        before = segments_of(world)
+    one.rename(tmp_path / "away")
+    async with search_world(one, state=tmp_path / "index") as world:
+        look_for(world, KEPT_SECONDS)
+        await world.server.refresh()
+        assert len((await world.reports())["skipped"]) == 1
+        assert len(segments_of(world)) == len(before) / 2
+
+
 async def test_who_sees_that_a_run_is_away_is_who_would_see_the_run(tmp_path: Path) -> None:
     volume = tmp_path / "volume"
     leave_run(volume / "2026-03-10", FIRST)
