@@ -19,7 +19,8 @@ KEPT_SECONDS = 60.0
 
 HELD_SECONDS = 24 * 3600.0
 """What is of a run that cannot be seen or read now, or has not all its vectors, stays so long: a
-volume that is away comes back, and texts of what was deleted are to go."""
+volume that is away comes back, and texts of what was deleted are to go. It begins anew with each
+writer: while none ran, nobody could see whether it was back, and at a start it may come late."""
 
 
 class Leftovers:
