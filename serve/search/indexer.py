@@ -223,6 +223,8 @@ class Indexer:
                     continue
                 try:
                     missing = self._backlog.missing_of(run.segment)
+                    if missing.parts != run.parts:
+                        self._have(run, missing)  # else the next look finds what is not known
                     portion = _Portion(run, missing, *missing.next())
                     if self._shelf.is_as_left(run.segment):
                         return portion
@@ -257,13 +259,16 @@ class Indexer:
                 raise
             known = self._runs.get(run.run.id)
             if known is not None and known.segment == run.segment:
-                embedded = run.texts - missing.count
-                self._runs[run.run.id] = replace(known, parts=missing.parts, embedded=embedded)
-                self._shelf.left(run.segment, self._space.id, missing.parts)
                 self._backlog.has_some(run.segment)
-                # Else what was told may name files that are not there any more.
-                if set(known.parts) <= set(missing.parts) and self._published.may_wait:
-                    return
+                self._have(known, missing)
+
+    def _have(self, run: IndexedRun, missing: Missing) -> None:
+        """A run has the vectors that were found or written. Raises OSError."""
+        embedded = run.texts - missing.count
+        self._runs[run.run.id] = replace(run, parts=missing.parts, embedded=embedded)
+        self._shelf.left(run.segment, self._space.id, missing.parts)
+        # What was told may name files that are not there any more.
+        if not set(run.parts) <= set(missing.parts) or not self._published.may_wait:
             self.publish()
 
     def publish(self) -> Catalog:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from serve.search import missing
+from serve.search.embedding import Encoded
 from serve.search.missing import Missing
 from serve.search.space import space_of
 from serve.search.vectors import Kind, folder_of, parts_in, read_parts, write_part
@@ -45,7 +47,8 @@ async def test_vectors_that_cannot_be_read_now_are_kept(
             patched.setattr(pq, "read_table", refuse)
             world.indexer.look()
             await world.server.refresh()
-            assert (await world.answer(query="refund", mode="words"))["skipped"] == 1
+            searched = (await world.answer(query="refund", mode="words"))["searched"]
+            assert searched["embedded"] == 0
         await world.follow()
         assert world.vectors.asked == []
         assert (await world.answer(query="refund", mode="words"))["searched"]["embedded"] == 2
@@ -166,3 +169,24 @@ def test_vectors_that_are_damaged_when_they_are_merged_are_missing(
     (folder / parts_in(folder)[0]).write_bytes(b"PAR1")
     some.merge()
     assert some.count == 2
+
+
+async def test_a_look_while_texts_are_embedded_has_none_embedded_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_run(tmp_path / "one", FIRST)
+    async with search_world(tmp_path, state=tmp_path / ".index") as world:
+        await world.follow()
+        leave_run(tmp_path / "two", [FIRST[0], record("r-3", "another parcel")])
+        world.indexer.look()
+        encode, asked = world.vectors.encode, len(world.vectors.asked)
+
+        async def looked(texts: Sequence[str], seconds: float) -> Encoded:
+            world.indexer.look()
+            return await encode(texts, seconds)
+
+        monkeypatch.setattr(world.vectors, "encode", looked)
+        for _ in range(3):
+            await world.indexer.embed(10)
+        assert world.vectors.asked[asked:] == ["another parcel"]
+        assert world.indexer.behind == 0
