@@ -7,14 +7,12 @@ environment variable of its own.
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from job.config_file import (
     CONFIG_FILE,
@@ -23,6 +21,7 @@ from job.config_file import (
     PrivacySection,
     load_config,
 )
+from job.config_times import day_at, deadline_at, moment_at, zone_of
 from job.errors import UsageError
 from job.flags import Flags
 from job.history.known import KNOWN_FILE, load_known
@@ -99,8 +98,8 @@ def resolve(flags: Flags) -> Settings:
     """The settings of a run. Raises UsageError where they do not make sense."""
     _check_ranges(flags)
     config = load_config(flags.config)
-    zone = _zone(flags.timezone or config.run.timezone)
-    explicit = _date(flags.date or config.run.date, zone)
+    zone = zone_of(flags.timezone or config.run.timezone)
+    explicit = day_at(flags.date or config.run.date, zone)
     reference = explicit or datetime.now(zone).date()
     inputs = tuple(InputSettings(path=path) for path in flags.inputs) or config.inputs
     if not inputs:
@@ -108,8 +107,8 @@ def resolve(flags: Flags) -> Settings:
     inputs = tuple(
         spec.model_copy(update={"path": _dated(spec.path, reference)}) for spec in inputs
     )
-    since = _moment(flags.since, zone, reference, "--since")
-    until = _moment(flags.until, zone, reference, "--until")
+    since = moment_at(flags.since, zone, reference, "--since")
+    until = moment_at(flags.until, zone, reference, "--until")
     if since and until and since >= until:
         raise UsageError(f"--since {since} is not before --until {until}: no record lies between")
     name, provider, models = choose_provider(flags, config)
@@ -141,7 +140,7 @@ def resolve(flags: Flags) -> Settings:
         overwrite=flags.overwrite,
         pack_tokens=flags.pack_tokens or _pack_tokens(provider),
         max_spend=check_cap(_money(flags.max_spend or config.run.max_spend), provider, models),
-        deadline=_deadline(flags.deadline, zone),
+        deadline=deadline_at(flags.deadline, zone),
         own_instructions=own,
         compress_instructions=check_compression(compress, own),
         canary=_canary(flags, config),
@@ -213,68 +212,9 @@ def _local(path: str, flag: str) -> Path:
         raise UsageError(f"{flag} {path}: there is no such user; name a path") from error
 
 
-def _zone(name: str | None) -> ZoneInfo:
-    """The zone called `name`, else this machine's, else UTC."""
-    local = Path("/etc/localtime")
-    if name is None:
-        name = os.environ.get("TZ", "").lstrip(":")
-        if not name and local.is_symlink():
-            name = str(local.resolve()).partition("zoneinfo/")[2]
-        try:
-            return ZoneInfo(name or "UTC")
-        except (ZoneInfoNotFoundError, ValueError):
-            return ZoneInfo("UTC")
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError) as error:
-        raise UsageError(f"unknown time zone {name!r}; use a name like Asia/Shanghai") from error
-
-
-def _date(text: str | None, zone: ZoneInfo) -> date | None:
-    today = datetime.now(zone).date()
-    named: Mapping[str, date] = {"today": today, "yesterday": today - timedelta(days=1)}
-    if text is None or text in named:
-        return None if text is None else named[text]
-    try:
-        return date.fromisoformat(text)
-    except ValueError as error:
-        raise UsageError(f"{text!r} is no date; use YYYY-MM-DD, today or yesterday") from error
-
-
-def _moment(text: str | None, zone: ZoneInfo, reference: date, flag: str) -> datetime | None:
-    """A point in time: ISO, or HH:MM on the reference day."""
-    if text is None:
-        return None
-    try:
-        if len(text) <= 8 and ":" in text:
-            text = f"{reference.isoformat()}T{text}"
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise UsageError(f"{flag} {text!r} is no time; use 2026-03-14T08:00 or 08:00") from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=zone)
-
-
 def _money(amount: float | None) -> Decimal | None:
     """The amount as it was written, to the last digit."""
     return None if amount is None else Decimal(repr(amount))
-
-
-def _deadline(text: str | None, zone: ZoneInfo) -> datetime | None:
-    """The next time that a clock in `zone` shows HH:MM. Raises UsageError."""
-    if text is None:
-        return None
-    now = datetime.now(zone)
-    try:
-        of_day = time.fromisoformat(text)
-    except ValueError as error:
-        raise UsageError(f"--deadline {text!r}: use a time of day, such as 07:30") from error
-    if of_day.tzinfo is not None:
-        raise UsageError(
-            f"--deadline {text!r}: use a time of day without an offset, such as 07:30; it is one "
-            f"of {zone}, or of the --timezone that you name"
-        )
-    at = datetime.combine(now.date(), of_day, zone)
-    return at if at > now else at + timedelta(days=1)
 
 
 def _canary(flags: Flags, config: ConfigFile) -> float | None:

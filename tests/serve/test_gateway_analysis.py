@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -25,6 +26,8 @@ from serve.gateway.analysis import (
     language_of,
     wire,
 )
+from serve.gateway.analyze import summed
+from serve.gateway.contract import Answered
 
 TEXT = "Paying failed twice. Then the order was lost."
 ISSUE = {
@@ -161,3 +164,13 @@ def test_the_document_is_one_line_of_json_and_never_part_of_the_instructions() -
 )
 def test_the_answer_is_in_the_language_of_the_document(text: str, language: str) -> None:
     assert language_of(text) == language
+
+
+def test_parts_that_cost_nothing_leave_the_cost_of_the_others_known() -> None:
+    """Kept or joined ones are free, in no currency."""
+    free, paid = Answered(cost=Decimal(0)), Answered(cost=Decimal("0.5"), currency="CNY")
+    whole = summed([free, paid, free])
+    assert (whole.cost, whole.currency) == (Decimal("0.5"), "CNY")
+    other = Answered(cost=Decimal(1), currency="USD")
+    for unknown in ([paid, other], [paid, Answered()], []):
+        assert summed(unknown).cost is None

@@ -6,7 +6,6 @@ import asyncio
 import re
 import subprocess
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,6 @@ import pytest
 from aiohttp import web
 
 from serve.gateway.analysis import PARTS
-from serve.gateway.analyze import summed
-from serve.gateway.contract import Answered
 from serve.gateway.keys import digest_of
 from serve.simulated import Settings, SimulatedProvider
 from tests.serve.gateway_world import World, gateway_world, provider_at
@@ -108,16 +105,6 @@ def answering(answers: Mapping[str, Any], together: int = 0) -> Planned:
 
 def plan(upstream: Upstream, answers: Mapping[str, Any], together: int = 0) -> None:
     upstream.planned.extend([answering(answers, together)] * 20)
-
-
-def test_parts_that_cost_nothing_leave_the_cost_of_the_others_known() -> None:
-    """Kept or joined ones are free, in no currency."""
-    free, paid = Answered(cost=Decimal(0)), Answered(cost=Decimal("0.5"), currency="CNY")
-    whole = summed([free, paid, free])
-    assert (whole.cost, whole.currency) == (Decimal("0.5"), "CNY")
-    other = Answered(cost=Decimal(1), currency="USD")
-    for unknown in ([paid, other], [paid, Answered()], []):
-        assert summed(unknown).cost is None
 
 
 def test_all_parts_are_asked_at_once_and_summed(http: httpx.Client, upstream: Upstream) -> None:
