@@ -55,12 +55,12 @@ class Backlog:
     def made_anew(self, segment: str) -> None:
         """Look at a segment anew."""
         if self._working is not None and self._working[0] == segment:
-            self._working = None
+            self.stop()
 
     def keep(self, segments: Collection[str]) -> None:
         """Work on no other than `segments`."""
         if self._working is not None and self._working[0] not in segments:
-            self._working = None
+            self.stop()
 
     def forget(self) -> None:
         """A segment has gone, or will: look for those that have vectors anew."""

@@ -22,8 +22,6 @@ from serve.search.space import Space
 FILE = "index.json"
 FORMAT = 4
 """Raised where an index or segment of before cannot be read any more: it is made anew."""
-
-
 TELL_SECONDS = 1.0
 """After an index was published the next may wait so long: it is as long as there are many runs, and
 replicas look for it once a second."""

@@ -175,6 +175,12 @@ class World:
             pass
         await self.server.refresh()
 
+    @property
+    def graph(self) -> Path:
+        """The folder of the only graph there is."""
+        (graph,) = (self.state / "graphs").iterdir()
+        return graph
+
     async def answer(self, tenant: str = "", **body: Any) -> dict[str, Any]:
         """What is answered to a query."""
         found: dict[str, Any] = orjson.loads(await self.server.search(tenant, body, 10))

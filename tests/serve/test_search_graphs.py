@@ -49,7 +49,7 @@ async def test_a_graph_that_cannot_be_read_now_is_kept(
     async with search_world(tmp_path, state=tmp_path / ".index") as world:
         await world.follow()
         world.indexer.make_graphs()
-        (graph,) = (world.state / "graphs").iterdir()
+        graph = world.graph
     async with search_world(tmp_path, state=tmp_path / ".index") as world:
         await world.follow()
         with monkeypatch.context() as patched:

@@ -149,7 +149,7 @@ async def test_a_graph_that_is_damaged_while_nothing_else_happens_is_made_anew(
     async with search_world(tmp_path, state=tmp_path / ".index") as world:
         await world.follow()
         world.indexer.make_graphs()
-        (graph,) = (world.state / "graphs").iterdir()
+        graph = world.graph
         await world.server.refresh()
         if how == "changed":
             overwrite(graph / "vectors.npy")

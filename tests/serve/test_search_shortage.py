@@ -19,7 +19,7 @@ from serve.search.mapped import SMALL, array_of
 from serve.search.segment import Segment
 from serve.search.server import SearchServer
 from serve.search.vectors import READ_ERRORS
-from tests.serve.search_world import WordVectors, World, leave_run, record, search_world
+from tests.serve.search_world import WordVectors, leave_run, record, search_world
 
 FIRST = [record("r-1", "the refund is late"), record("r-2", "the parcel is stuck")]
 LONG = [record(f"r-{n}", f"refund {n} " + f"w{n} " * 400) for n in range(40)]
@@ -46,11 +46,6 @@ def held_below(folder: Path) -> tuple[list[str], int]:
     return [each for each in opened if each.startswith(str(folder))], sum(
         str(folder) in line for line in mappings
     )
-
-
-def graph_of(world: World) -> Path:
-    (graph,) = (world.state / "graphs").iterdir()
-    return graph
 
 
 @pytest.mark.parametrize("error", [OSError(errno.EMFILE, "/a/path"), MemoryError()])
@@ -241,7 +236,7 @@ async def test_a_graph_that_is_cut_under_a_replica_does_not_end_it(
         world.indexer.make_graphs()
         await world.server.refresh()
         assert len(await world.hits(query="refund", mode="meaning")) == 10
-        os.truncate(graph_of(world) / "vectors.npy", 0)
+        os.truncate(world.graph / "vectors.npy", 0)
         assert await world.hits(query="refund", mode="meaning") == []
         assert len(await world.hits(query="refund", mode="words")) == 10
 
